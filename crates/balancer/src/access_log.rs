@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::AccessLog;
 
-pub(crate) use line::{Moment, line};
+pub(crate) use line::{LineContext, Moment, line};
 use output::{Output, Unwritten};
 
 use crate::metrics::SharedCounter;

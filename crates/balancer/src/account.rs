@@ -8,7 +8,7 @@ use plimsoll_policy::{BackendId, Tried};
 
 use crate::accepted::{Accepted, GivenRequest};
 use crate::backend::Backend;
-use crate::dispatch::{Assignment, Offer, Reason, Ticket};
+use crate::dispatch::{Assignment, Offer, OfferedRequest, Reason, Ticket};
 use crate::ejection::TrialEnd;
 use crate::http::request::RequestHead;
 use crate::observe::{RequestRecord, Times};
@@ -109,7 +109,12 @@ impl Account {
         head: &RequestHead,
         accepted: &Accepted,
     ) -> AdmissionResult {
-        let request = (head.target, head.kind, accepted.client);
+        let request = OfferedRequest {
+            target: head.target,
+            kind: head.kind,
+            client: accepted.client,
+            class: head.class.number,
+        };
         match worker.shared.dispatch.offer_again(head.partition, request, self.tried, worker.asks()) {
             Offer::Assigned(assignment) => {
                 self.assign(assignment);

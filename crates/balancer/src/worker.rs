@@ -12,7 +12,7 @@ use plimsoll_config::{AccessLogFormat, Config};
 use plimsoll_policy::BackendId;
 
 use crate::accepted::{Accepted, Start};
-use crate::access_log::{self, BUFFER_BYTES, Moment};
+use crate::access_log::{self, BUFFER_BYTES, LineContext, Moment};
 use crate::backend::Backend;
 use crate::clock;
 use crate::dispatch::AsksBackends;
@@ -252,7 +252,8 @@ impl Worker {
             let time =
                 if log.format == AccessLogFormat::Combined { &dates.common_log } else { &dates.rfc3339 };
             let moment = Moment { time, at: ended };
-            access_log::line(log.format, record, config.policy.spec.name, moment, &mut lines);
+            let context = LineContext { policy: config.policy.spec.name, classes: config.classes.as_ref() };
+            access_log::line(log.format, record, context, moment, &mut lines);
             if lines.len() >= BUFFER_BYTES {
                 self.hand_over(&mut lines);
             }

@@ -3,6 +3,7 @@
 //! Results go to standard output, progress and messages to standard error. Exit codes: 0 success, 1 failure, 2 wrong
 //! usage.
 
+mod class_file;
 mod commands;
 mod error;
 mod input;

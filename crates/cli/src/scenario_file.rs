@@ -1,6 +1,6 @@
 //! `plimsoll simulate --scenario FILE.toml`: the options of `simulate`, kept in a file.
 //!
-//! Keys are the long names of the options, with `traces` for the traces (relative to the file) and a table
+//! Keys are the long names of the options, with `traces` for the traces (relative to the file, as the class file is) and a table
 //! `set` for the parameters. Keys that determine the results fill a [`ScenarioSpec`], as the command line
 //! does; the rest tell what to do with the results.
 
@@ -69,6 +69,9 @@ pub(crate) fn read(path: &Path) -> Result<(ScenarioSpec, OutputSpec), CliError> 
     let mut spec: ScenarioSpec = file.take(runs, span.clone())?;
     for trace in spec.traces.iter_mut().filter(|trace| *trace != "-" && !trace.starts_with("synth:")) {
         *trace = path.parent().unwrap_or(Path::new("")).join(&*trace).to_string_lossy().into_owned();
+    }
+    if let Some(classes) = &mut spec.classes {
+        *classes = path.parent().unwrap_or(Path::new("")).join(&*classes);
     }
     Ok((spec, file.take(output, span)?))
 }

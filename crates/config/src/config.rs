@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, DiscoveryConfig, EjectionConfig,
-    FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits, ListenerConfig, LoadInformationConfig,
-    MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig, ShadowConfig, TargetConfig, Timeouts,
+    AccessLog, Admin, AdmissionConfig, BackendConfig, ClassesConfig, DecisionLogConfig, DiscoveryConfig,
+    EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits, ListenerConfig,
+    LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig, ShadowConfig,
+    TargetConfig, Timeouts,
 };
 
 /// A whole configuration.
@@ -35,6 +36,8 @@ pub struct Config {
     pub load_information: LoadInformationConfig,
     /// What a policy takes for the target.
     pub target: TargetConfig,
+    /// Classes of requests and what they cost.
+    pub classes: Option<ClassesConfig>,
     /// Admission limit and queue.
     pub admission: AdmissionConfig,
     /// Active health checks.

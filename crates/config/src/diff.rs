@@ -162,6 +162,14 @@ impl Config {
             let secret = Some(ConfigValue::Secret);
             keys.push(KeyChange { section: "admin", key: "token", old: secret.clone(), new: secret });
         }
+        if let (Some(before), Some(after)) = (&old.classes, &new.classes)
+            && before.file != after.file
+            && before.file.path == after.file.path
+        {
+            // Another table under the same name.
+            let contents = Some(ConfigValue::Secret);
+            keys.push(KeyChange { section: "classes", key: "file", old: contents.clone(), new: contents });
+        }
         Changes {
             listeners_added: listeners_but(new, old),
             listeners_removed: listeners_but(old, new),

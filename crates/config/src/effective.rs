@@ -1,6 +1,9 @@
 //! Effective values of a configuration, defaults included, for summaries, JSON and differences.
 
+use std::sync::Arc;
+
 use plimsoll_policy::AdmissionLimit;
+use plimsoll_policy::estimator::ClassCost;
 use serde_json::Map;
 
 use crate::config::Config;
@@ -25,6 +28,12 @@ impl Config {
             AdmissionLimitConfig::Fixed(limit) => AdmissionLimit::Fixed(limit),
             AdmissionLimitConfig::Unlimited => AdmissionLimit::Unlimited,
         }
+    }
+
+    /// What classes of requests cost, from class 1 on; empty without a class table.
+    #[must_use]
+    pub fn class_costs(&self) -> Arc<[ClassCost]> {
+        self.classes.as_ref().map_or_else(Arc::default, |classes| Arc::clone(&classes.file.costs))
     }
 
     /// The configuration with all defaults, in the layout of the file, as JSON, without the token.
@@ -68,6 +77,7 @@ impl Config {
             ("policy", self.policy.entries("name")),
             ("shadow", self.shadow.as_ref().map_or_else(Entries::new, |s| s.policy.entries("policy"))),
             ("target", self.target.entries()),
+            ("classes", self.classes.as_ref().map_or_else(Entries::new, |c| c.entries())),
             ("admission", self.admission.entries()),
             ("health", self.health.entries()),
             ("ejection", self.ejection.entries()),

@@ -140,6 +140,22 @@ impl<'a> ConfigReader<'a> {
         });
     }
 
+    /// Records an error in another file that was read.
+    pub(crate) fn wrong_elsewhere(
+        &mut self,
+        file: &Path,
+        line: Option<usize>,
+        key: &str,
+        (what, remedy): Wrong,
+    ) {
+        if self.errors.len() >= ERRORS_MAX {
+            return;
+        }
+        let place = line.map(|line| FilePosition { line, column: 1 });
+        let (file, key) = (file.display().to_string(), key.to_owned());
+        self.errors.push(ConfigError { file, place, key, what, remedy, snippet: None });
+    }
+
     /// Records an error of a value.
     pub(crate) fn wrong_value(&mut self, found: &FoundKey<'_>, wrong: Wrong) {
         self.wrong(&found.key, found.span.clone(), wrong);

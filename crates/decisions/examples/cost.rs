@@ -78,6 +78,7 @@ fn header() -> RunHeader {
         seed: 1,
         cache: "gds".into(),
         cache_bytes: 32 << 20,
+        class_costs: std::sync::Arc::default(),
         backends: (0..4).map(entry).collect(),
         admission: AdmissionControl::UNLIMITED,
         waiting: Vec::new(),

@@ -1,5 +1,7 @@
 //! Compares the live policy of a log with other policies on the same requests.
 
+use std::sync::Arc;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_cache::CacheSpec;
@@ -143,7 +145,9 @@ impl Segment {
             None => plimsoll_cache::find(&header.cache).map_err(|error| failed(error.into()))?,
         };
         let cache_bytes = options.cache_bytes.unwrap_or(header.cache_bytes);
-        let context = BuildContext { seed: header.seed, cache, cache_bytes, ..BuildContext::default() };
+        let class_costs = Arc::clone(&header.class_costs);
+        let context =
+            BuildContext { seed: header.seed, cache, cache_bytes, class_costs, ..BuildContext::default() };
         let cluster = header.cluster();
         let mut others = Vec::new();
         for (policy, settings) in &options.policies {

@@ -7,7 +7,7 @@ use plimsoll_policy::{
 use crate::bytes::{ByteCursor, Malformed, unzigzag};
 use crate::code::{self, Recent};
 use crate::event::{Event, RunHeader, What};
-use crate::header_code;
+use crate::header_code::{self, HeaderForm};
 use crate::request_code;
 use crate::sniffed_code;
 
@@ -57,7 +57,8 @@ impl EventDecoder {
         self.next_number = cursor.varint()?;
         let run = match cursor.byte()? {
             0 => None,
-            1 => Some(header_code::read_header(&mut cursor)?),
+            1 => Some(header_code::read_header(&mut cursor, HeaderForm::Plain)?),
+            2 => Some(header_code::read_header(&mut cursor, HeaderForm::WithClasses)?),
             _ => return Err(Malformed("it does not start like a chunk")),
         };
         self.at = cursor.at();
@@ -180,7 +181,10 @@ impl EventDecoder {
 
 fn rare(tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
     Ok(match tag {
-        code::RUN => What::Run(Box::new(header_code::read_header(cursor)?)),
+        code::RUN => What::Run(Box::new(header_code::read_header(cursor, HeaderForm::Plain)?)),
+        code::RUN_WITH_CLASSES => {
+            What::Run(Box::new(header_code::read_header(cursor, HeaderForm::WithClasses)?))
+        }
         code::FOREIGN => What::CompletedForeign {
             backend: BackendId(cursor.small()?),
             phase: request_code::read_phase(cursor)?,

@@ -1,5 +1,8 @@
 //! The contents of a decision log: runs, and every input of the core with the resulting decision.
 
+use std::sync::Arc;
+
+use plimsoll_policy::estimator::ClassCost;
 use plimsoll_policy::{
     AdmissionControl, BackendId, BuildContext, BuildError, Cluster, Completion, Core, Decision, Health,
     HostMetrics, Inquiries, LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, SniffedRequest,
@@ -19,6 +22,8 @@ pub struct RunHeader {
     pub cache: String,
     /// Memory cache of one back-end in bytes.
     pub cache_bytes: u64,
+    /// What classes of requests cost, from class 1 on; empty where there are none.
+    pub class_costs: Arc<[ClassCost]>,
     /// The back-ends in index order.
     pub backends: Vec<BackendEntry>,
     /// The admission limit and the length of the queue.
@@ -73,6 +78,7 @@ impl RunHeader {
             seed: self.seed,
             cache_bytes: self.cache_bytes,
             cache: plimsoll_cache::find(&self.cache)?,
+            class_costs: Arc::clone(&self.class_costs),
             ..BuildContext::default()
         })
     }

@@ -1,6 +1,9 @@
 //! The header of a run, as bytes.
 
-use plimsoll_policy::{Candidates, Cluster};
+use std::sync::Arc;
+
+use plimsoll_policy::estimator::ClassCost;
+use plimsoll_policy::{Candidates, Cluster, Nanos};
 
 use crate::bytes::{ByteCursor, Malformed, put_text, put_varint};
 use crate::code::{health_code, read_health, read_weight};
@@ -9,6 +12,21 @@ use crate::request_code;
 
 /// The most requests under way when a run starts; a header that claims more is damaged.
 const MOST_LOAD: u64 = 1 << 24;
+
+/// Whether costs of classes follow a header: headers of older logs have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderForm {
+    /// None.
+    Plain,
+    /// They do.
+    WithClasses,
+}
+
+impl HeaderForm {
+    pub(crate) fn of(header: &RunHeader) -> Self {
+        if header.class_costs.is_empty() { Self::Plain } else { Self::WithClasses }
+    }
+}
 
 /// The load of a back-end, as the core counts it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,9 +81,31 @@ pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[Counted
     put_varint(out, header.reserved);
     put_varint(out, header.waiting.len() as u64);
     header.waiting.iter().for_each(|waiting| request_code::put_waiting(out, waiting));
+    if HeaderForm::of(header) == HeaderForm::WithClasses {
+        put_class_costs(out, &header.class_costs);
+    }
 }
 
-pub(crate) fn read_header(cursor: &mut ByteCursor<'_>) -> Result<RunHeader, Malformed> {
+fn put_class_costs(out: &mut Vec<u8>, costs: &[ClassCost]) {
+    put_varint(out, costs.len() as u64);
+    for cost in costs {
+        put_varint(out, cost.cpu.as_nanos());
+        put_varint(out, cost.disk.as_nanos());
+        put_varint(out, cost.size_bytes);
+    }
+}
+
+fn read_class_costs(cursor: &mut ByteCursor<'_>) -> Result<Arc<[ClassCost]>, Malformed> {
+    let count: u16 = cursor.small()?;
+    let mut costs = Vec::new();
+    for _ in 0..count {
+        let (cpu, disk) = (Nanos::new(cursor.varint()?), Nanos::new(cursor.varint()?));
+        costs.push(ClassCost { cpu, disk, size_bytes: cursor.varint()? });
+    }
+    Ok(costs.into())
+}
+
+pub(crate) fn read_header(cursor: &mut ByteCursor<'_>, form: HeaderForm) -> Result<RunHeader, Malformed> {
     let policy = cursor.text()?;
     let mut settings = Vec::new();
     for _ in 0..cursor.varint()? {
@@ -97,12 +137,17 @@ pub(crate) fn read_header(cursor: &mut ByteCursor<'_>) -> Result<RunHeader, Malf
         return Err(Malformed("more than 16,777,216 requests are under way"));
     }
     let waiting = request_code::read_all_waiting(cursor)?;
+    let class_costs = match form {
+        HeaderForm::Plain => Arc::default(),
+        HeaderForm::WithClasses => read_class_costs(cursor)?,
+    };
     Ok(RunHeader {
         policy,
         settings,
         seed,
         cache,
         cache_bytes,
+        class_costs,
         backends,
         admission,
         waiting,

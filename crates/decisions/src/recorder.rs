@@ -8,7 +8,7 @@ use plimsoll_policy::{
 use crate::bytes::{StackBytes, put_text, put_varint, zigzag};
 use crate::code::{self, Recent};
 use crate::event::{BackendEntry, RunHeader};
-use crate::header_code::{self, CountedLoad};
+use crate::header_code::{self, CountedLoad, HeaderForm};
 use crate::request_code;
 use crate::sniffed_code;
 
@@ -66,8 +66,12 @@ impl Recorder {
     /// A fresh policy object begins: at the start, or because another policy was configured. Back-ends beyond
     /// 65,535, the most that a cluster holds, are left out.
     pub fn run_started(&mut self, header: &RunHeader, now: Time) {
-        self.put(&mut StackBytes::new(code::RUN), now);
         let mut header = header.clone();
+        let tag = match HeaderForm::of(&header) {
+            HeaderForm::Plain => code::RUN,
+            HeaderForm::WithClasses => code::RUN_WITH_CLASSES,
+        };
+        self.put(&mut StackBytes::new(tag), now);
         header.backends.truncate(usize::from(u16::MAX));
         self.loads = header.backends.iter().map(CountedLoad::of).collect();
         header_code::put_header(&mut self.buffer, &header, &self.loads);
@@ -167,7 +171,12 @@ impl Recorder {
         for value in [self.sequence, self.last_time.as_nanos(), self.next_number] {
             put_varint(out, value);
         }
-        out.push(u8::from(self.run.is_some()));
+        let form = self.run.as_ref().map(HeaderForm::of);
+        out.push(match form {
+            None => 0,
+            Some(HeaderForm::Plain) => 1,
+            Some(HeaderForm::WithClasses) => 2,
+        });
         if let Some(run) = &self.run {
             header_code::put_header(out, run, &self.loads);
         }

@@ -77,6 +77,7 @@ pub struct Capabilities {
     shares_state: Option<(CastRef<dyn SharesState>, Cast<dyn SharesState>)>,
     shows_state: Option<CastRef<dyn ShowsState>>,
     saves_state: Option<(CastRef<dyn SavesState>, Cast<dyn SavesState>)>,
+    uses_classes: bool,
 }
 
 impl Capabilities {
@@ -91,6 +92,7 @@ impl Capabilities {
         shares_state: None,
         shows_state: None,
         saves_state: None,
+        uses_classes: false,
     };
 
     /// Adds [`Polls`].
@@ -141,6 +143,12 @@ impl Capabilities {
         Self { saves_state: Some((|policy| own::<P>(policy), |policy| own_mut::<P>(policy))), ..self }
     }
 
+    /// Says that its decisions depend on the classes of requests: it begins anew when classes change.
+    #[must_use]
+    pub const fn uses_classes(self) -> Self {
+        Self { uses_classes: true, ..self }
+    }
+
     /// The names of its capabilities, for lists.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
@@ -153,6 +161,7 @@ impl Capabilities {
             (self.shares_state.is_some(), "shares_state"),
             (self.shows_state.is_some(), "shows_state"),
             (self.saves_state.is_some(), "saves_state"),
+            (self.uses_classes, "uses_classes"),
         ];
         all.into_iter().filter_map(|(has, name)| has.then_some(name)).collect()
     }
@@ -179,6 +188,12 @@ impl Capabilities {
     #[must_use]
     pub const fn takes_host_metrics(&self) -> bool {
         self.takes_metrics.is_some()
+    }
+
+    /// Whether its decisions depend on the classes of requests.
+    #[must_use]
+    pub const fn depends_on_classes(&self) -> bool {
+        self.uses_classes
     }
 
     /// Whether front-ends can share its state.

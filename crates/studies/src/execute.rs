@@ -21,13 +21,15 @@ use crate::workload::Workload;
 /// See [`BuildContext::workload`].
 type StaticSizes = Arc<[(u64, u64)]>;
 
-fn build_context(s: &Scenario, static_sizes: Option<StaticSizes>) -> BuildContext {
+fn build_context(s: &Scenario, workload: &Workload, static_sizes: Option<StaticSizes>) -> BuildContext {
+    let classes = workload.classes.as_ref();
     BuildContext {
         seed: s.seed,
         cache_bytes: s.cache_bytes,
         cache: s.cache,
         cache_object_limit_bytes: s.cache_object_limit_bytes,
         workload: static_sizes,
+        class_costs: classes.map_or_else(Arc::default, |classes| Arc::clone(&classes.costs)),
         ..BuildContext::default()
     }
 }
@@ -73,7 +75,7 @@ pub fn execute_recording(
     observer: &mut dyn RunObserver,
 ) -> Result<(Run, RunOutcome), ScenarioError> {
     check_one(s)?;
-    let context = build_context(s, known_beforehand(s, workload)?);
+    let context = build_context(s, workload, known_beforehand(s, workload)?);
     let thresholds = Thresholds::of(&s.policy_params);
     let limit = match s.effective_admission() {
         Admission::Lard => AdmissionLimit::Lard(thresholds),

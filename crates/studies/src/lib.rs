@@ -19,5 +19,5 @@ mod workload;
 mod workload_requests;
 
 pub use execute::{Extent, execute, execute_recording};
-pub use workload::{Workload, WorkloadError};
+pub use workload::{Workload, WorkloadClasses, WorkloadError};
 pub use workload_requests::WorkloadRequests;

@@ -1,5 +1,8 @@
 //! A workload ready for simulation: a trace that was read or synthesized, and its targets.
 
+use std::sync::Arc;
+
+use plimsoll_policy::estimator::ClassCost;
 use plimsoll_policy::{Kind, TargetId};
 use plimsoll_report::TraceInfo;
 use plimsoll_sim::{SimRequest, Targets};
@@ -19,6 +22,17 @@ pub struct Workload {
     pub targets: Targets,
     /// The requests.
     pub trace: Trace,
+    /// Classes of its requests, in place of those of the trace.
+    pub classes: Option<WorkloadClasses>,
+}
+
+/// Classes of a workload's requests.
+#[derive(Debug, Clone)]
+pub struct WorkloadClasses {
+    /// The class of each target; 0 for none.
+    pub of_target: Arc<[u16]>,
+    /// What requests of each class cost, from class 1 on, as policies know it beforehand.
+    pub costs: Arc<[ClassCost]>,
 }
 
 /// Why a workload could not be made.
@@ -93,7 +107,7 @@ impl Workload {
         let requests: Vec<u64> = ids.clone().map(|t| table.requests(t)).collect();
         let sizes = ids.clone().map(|t| table.document_size_bytes(t)).collect();
         let names = ids.map(|t| TargetId::from_key(table.name(t))).collect();
-        Self { name, info, targets: Targets::new(names, sizes, &requests), trace }
+        Self { name, info, targets: Targets::new(names, sizes, &requests), trace, classes: None }
     }
 
     /// The sizes of all targets together, in bytes.
@@ -122,6 +136,7 @@ impl Workload {
     /// # Errors
     /// When the kept records cannot be read.
     pub fn requests<E: From<TraceError>>(&self) -> Result<WorkloadRequests<E>, TraceError> {
-        Ok(WorkloadRequests::new(self.trace.open()?))
+        let classes = self.classes.as_ref().map(|classes| Arc::clone(&classes.of_target));
+        Ok(WorkloadRequests::new(self.trace.open()?).with_classes(classes))
     }
 }

@@ -1,5 +1,7 @@
 //! The requests of a workload as a run has them.
 
+use std::sync::Arc;
+
 use plimsoll_policy::{Kind, Nanos, Time};
 use plimsoll_sim::{DynamicDraw, ServiceDraw, SimRequest, TimeDistribution};
 use plimsoll_trace::{Record, RecordKind, TraceError, TraceIter};
@@ -21,6 +23,8 @@ pub struct WorkloadRequests<E> {
     until: Time,
     dynamic: DynamicDraw,
     service: ServiceDraw,
+    /// Classes by target, in place of those of the trace.
+    classes: Option<Arc<[u16]>>,
 }
 
 /// Requests of a batch: few enough to stay in the nearest cache.
@@ -38,6 +42,7 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
             until: Time::MAX,
             dynamic: DynamicDraw::new(0.0, 0),
             service: ServiceDraw::new(None, 0),
+            classes: None,
         }
     }
 
@@ -45,6 +50,12 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
     #[must_use]
     pub fn until(self, until: Time) -> Self {
         Self { until, ..self }
+    }
+
+    /// Gives requests these classes, by target.
+    #[must_use]
+    pub(crate) fn with_classes(self, classes: Option<Arc<[u16]>>) -> Self {
+        Self { classes, ..self }
     }
 
     /// Makes a share of the requests dynamic, see [`DynamicDraw`].
@@ -73,6 +84,9 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
         }
         for record in &self.records {
             let mut request = to_request(record);
+            if let Some(classes) = &self.classes {
+                request.class = classes.get(request.target as usize).copied().unwrap_or(0);
+            }
             if request.time >= self.until {
                 (self.failure, self.ended) = (None, true);
                 break;

@@ -21,7 +21,7 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["policy", "cache", "synth"]),
     ("report", &[]),
     ("studies", &["policy", "cache", "synth", "trace", "sim", "report"]),
-    ("config", &["policy", "cache", "wire"]),
+    ("config", &["policy", "cache", "classes", "wire"]),
     ("decisions", &["policy", "cache"]),
     ("wire", &[]),
     ("datapath", &["wire"]),

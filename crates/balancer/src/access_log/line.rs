@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_config::AccessLogFormat;
+use plimsoll_config::{AccessLogFormat, ClassesConfig};
 
 use crate::http::HttpVersion;
 use crate::http::fields::push_number;
@@ -18,17 +18,26 @@ pub(crate) struct Moment<'a> {
     pub(crate) at: Instant,
 }
 
+/// What lines tell beside their request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LineContext<'a> {
+    /// The policy.
+    pub(crate) policy: &'a str,
+    /// Classes of requests; without them lines have none.
+    pub(crate) classes: Option<&'a ClassesConfig>,
+}
+
 /// Appends the line of a request that ended at this moment.
 pub(crate) fn line(
     format: AccessLogFormat,
     record: &RequestRecord<'_>,
-    policy: &str,
+    context: LineContext<'_>,
     end: Moment<'_>,
     out: &mut Vec<u8>,
 ) {
     match format {
         AccessLogFormat::Combined => combined(record, end, out),
-        AccessLogFormat::Json => json(record, policy, end, out),
+        AccessLogFormat::Json => json(record, context, end, out),
     }
 }
 
@@ -109,7 +118,7 @@ fn for_plain_runs(
     out.extend_from_slice(bytes);
 }
 
-fn json(record: &RequestRecord<'_>, policy: &str, end: Moment<'_>, out: &mut Vec<u8>) {
+fn json(record: &RequestRecord<'_>, context: LineContext<'_>, end: Moment<'_>, out: &mut Vec<u8>) {
     // What most lines need.
     out.reserve(512);
     let line = request_line(record);
@@ -131,7 +140,7 @@ fn json(record: &RequestRecord<'_>, policy: &str, end: Moment<'_>, out: &mut Vec
     text(out, ",\"version\":", line.map(|(.., version)| version.as_bytes()));
     number(out, ",\"status\":", u64::from(record.status));
     number(out, ",\"bytes\":", record.content_bytes);
-    text(out, ",\"policy\":", Some(policy.as_bytes()));
+    text(out, ",\"policy\":", Some(context.policy.as_bytes()));
     text(out, ",\"backend\":", record.backend.map(|b| b.name.as_bytes()));
     text(out, ",\"reason\":", record.reason.map(|r| r.name().as_bytes()));
     text(out, ",\"refused\":", record.refused.map(|r| r.name().as_bytes()));
@@ -149,6 +158,10 @@ fn json(record: &RequestRecord<'_>, policy: &str, end: Moment<'_>, out: &mut Vec
     seconds(out, ",\"total_s\":", between(Some(times.received), Some(end.at)));
     text(out, ",\"referer\":", value(record, record.head.map(|h| h.referer)));
     text(out, ",\"user_agent\":", value(record, record.head.map(|h| h.user_agent)));
+    if let Some(classes) = context.classes {
+        let class = record.head.and_then(|head| classes.file.table.class(head.class.number));
+        text(out, ",\"class\":", class.map(|class| class.name.as_bytes()));
+    }
     out.extend_from_slice(b"}\n");
 }
 

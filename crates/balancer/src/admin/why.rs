@@ -23,6 +23,8 @@ struct Shown<'a> {
     policy: &'static str,
     keeps_assignments: bool,
     known_size_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
     server_set: Vec<&'a str>,
     load: u64,
     admission_limit: Option<u64>,
@@ -77,6 +79,7 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         policy: config.policy.spec.name,
         keeps_assignments: keeps_assignments(&snapshot, &of_target),
         known_size_bytes: of_target.known_size_bytes,
+        class: class(&config, &target),
         server_set: of_target.server_set.iter().filter_map(named).collect(),
         load: snapshot.total_load,
         admission_limit: snapshot.admission_limit,
@@ -86,6 +89,14 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         refusals,
     };
     Ok(json(StatusCode::OK, &shown))
+}
+
+/// The class of a GET for a target that is a path.
+fn class<'a>(config: &'a Config, target: &[u8]) -> Option<&'a str> {
+    let table = &config.classes.as_ref()?.file.table;
+    let is_path = matches!(config.target.key, TargetKey::PathQuery | TargetKey::Path);
+    let number = if is_path { table.class_of(b"GET", target) } else { 0 };
+    table.class(number).map(|class| &*class.name)
 }
 
 /// As far as it shows from outside: a policy that has kept nothing yet may do so with the next request.

@@ -13,6 +13,7 @@ use super::read_head::{NoHead, read_head};
 use super::service::ConnectionService;
 use crate::accepted::{Accepted, Start};
 use crate::account::{Account, End};
+use crate::http::class;
 use crate::http::placed::mark_placed;
 use crate::http::request::{self as http_request, RequestHead};
 use crate::http::{Framing, HttpVersion, RequestRefusal};
@@ -165,6 +166,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             key: &self.config.target.key,
             hash: &self.service.worker.shared.hash,
             dynamic: &self.config.target.dynamic,
+            classes: self.config.classes.as_ref(),
             fields: self.config.limits.fields,
             peer: self.accepted.peer_text.as_bytes(),
             trusted: self.accepted.trusted,
@@ -188,19 +190,23 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
                 .refuse_head(RequestRefusal::of(413, "the request's body is larger than allowed"), scratch)
                 .await;
         }
-        self.answer(&head, scratch, received).await
+        self.answer(head, scratch, received).await
     }
 
     /// Answers a parsed request.
     async fn answer(
         &mut self,
-        head: &RequestHead,
+        mut head: RequestHead,
         scratch: &mut Scratch,
         received: Instant,
     ) -> Then<M::Parcel> {
-        if let Some(then) = self.small_body(head, scratch, received).await {
+        if let Some(then) = self.small_body(&head, scratch, received).await {
             return then;
         }
+        if head.class.asks_body {
+            self.look_into_body(&mut head, scratch);
+        }
+        let head = &head;
         let framing = join_body(head, scratch);
         if framing != Framing::None {
             self.stream.acknowledge();
@@ -275,6 +281,17 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         }
         let refusal = RequestRefusal::of(408, "the request body took too long");
         Some(self.write_refusal(refusal, None, false, false, &mut scratch.out).await)
+    }
+
+    /// Takes the class of a request from the GraphQL operation that its body names, if the body is here.
+    fn look_into_body(&self, head: &mut RequestHead, scratch: &Scratch) {
+        let Framing::Length(length) = head.framing else { return };
+        let body = usize::try_from(length).ok().and_then(|length| scratch.input.data().get(..length));
+        if let (Some(classes), Some(body)) = (&self.config.classes, body)
+            && let Some(number) = class::of_body(classes, head.line.of(&scratch.head), body)
+        {
+            head.class.number = number;
+        }
     }
 
     /// Keeps a request's head as it came, where the connection may leave with it.

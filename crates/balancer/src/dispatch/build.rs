@@ -1,6 +1,6 @@
 //! Builds policy and admission limit from the configuration.
 
-use plimsoll_config::{AccessLogFormat, Config, LoadSource, PolicyConfig};
+use plimsoll_config::{AccessLogFormat, ClassesConfig, Config, LoadSource, PolicyConfig, ShadowConfig};
 use plimsoll_policy::{AdmissionControl, BuildError, Inquiries, LoadUse, Nanos, Policy};
 
 /// Why a dispatch cannot be built.
@@ -20,13 +20,14 @@ pub(crate) enum BuildFailed {
 }
 
 /// A fresh policy.
-pub(super) fn policy(config: &PolicyConfig, table_seed: u64) -> Result<Box<dyn Policy>, BuildFailed> {
-    Ok(config.build(table_seed)?)
+pub(super) fn policy(config: &Config, table_seed: u64) -> Result<Box<dyn Policy>, BuildFailed> {
+    Ok(config.policy.build(table_seed, config.class_costs())?)
 }
 
 /// A fresh shadow policy, if configured.
 pub(super) fn shadow(config: &Config, table_seed: u64) -> Result<Option<Box<dyn Policy>>, BuildFailed> {
-    config.shadow.as_ref().map(|shadow| policy(&shadow.policy, table_seed)).transpose()
+    let build = |shadow: &ShadowConfig| shadow.policy.build(table_seed, config.class_costs());
+    Ok(config.shadow.as_ref().map(build).transpose()?)
 }
 
 /// The admission limit and the length of the queue.
@@ -52,6 +53,20 @@ pub(super) fn warn_of_unused_loads(config: &Config) {
     let spec = config.policy.spec;
     if spec.load_use == LoadUse::None && config.load_information.from != LoadSource::Own {
         tracing::warn!(policy = spec.name, "this policy uses no loads: `load_information` has no effect");
+    }
+}
+
+/// Whether requests that a policy decides about have other classes than before, so that what it has learned of them is void.
+pub(super) fn other_classes(policy: &PolicyConfig, old: &Config, new: &Config) -> bool {
+    let table = |config: &Config| config.classes.as_ref().map(|classes| classes.file.table.clone());
+    policy.spec.capabilities.depends_on_classes() && table(old) != table(new)
+}
+
+/// Warns of what is odd about the class file.
+pub(super) fn warn_of_classes(config: &Config) {
+    let Some(ClassesConfig { file, .. }) = &config.classes else { return };
+    for warning in &file.warnings {
+        tracing::warn!("{}: {warning}", file.path.display());
     }
 }
 

@@ -209,6 +209,11 @@ pub(super) fn header(config: &Config, core: &Core<Journal>, members: &[Member]) 
         seed: config.policy.seed,
         cache: config.policy.cache.name.to_owned(),
         cache_bytes: config.policy.cache_bytes,
+        class_costs: if config.policy.spec.capabilities.depends_on_classes() {
+            config.class_costs()
+        } else {
+            Arc::default()
+        },
         backends: members.iter().map(entry).collect(),
         admission: core.admission(),
         waiting: core.waiting_requests().cloned().collect(),

@@ -142,7 +142,7 @@ impl Dispatch {
     /// # Errors
     /// When something cannot be built.
     pub(super) fn build_anew(&self, old: &Config, new: &Config) -> Result<BuiltAnew, BuildFailed> {
-        let policy = build::policy(&new.policy, self.table_seed)?;
+        let policy = build::policy(new, self.table_seed)?;
         let shadow = build::shadow(new, self.table_seed)?;
         let new_log = old.decision_log != new.decision_log;
         let part = self.lock().part;
@@ -155,7 +155,10 @@ impl Dispatch {
         let BuiltAnew { policy, shadow, log } = built;
         let new_log = old.decision_log != new.decision_log;
         // A replay starts with a policy that has seen nothing, so with another log the policy begins anew as well.
-        let new_policy = old.policy != new.policy || new_log;
+        let new_policy = old.policy != new.policy || new_log || build::other_classes(&new.policy, old, new);
+        let classes_of_shadow =
+            new.shadow.as_ref().is_some_and(|s| build::other_classes(&s.policy, old, new));
+
         let mut state = self.lock();
         let now = self.now(&mut state);
         let closed = if new_log { state.core.witness_mut().replace_log(log) } else { None };
@@ -170,11 +173,14 @@ impl Dispatch {
         } else if admission != state.core.admission() {
             state.core.set_admission(admission, now);
         }
-        if new_policy || old.shadow != new.shadow {
+        if new_policy || old.shadow != new.shadow || classes_of_shadow {
             state.start_shadow(shadow, new);
         }
         if old.target.sizes != new.target.sizes {
             state.sizes = LruMap::with_seed(state.part.share(new.target.sizes), self.table_seed);
+        }
+        if old.classes != new.classes {
+            build::warn_of_classes(new);
         }
         state.explain = build::wants_reasons(new);
         self.serve_waiting(state, now);

@@ -36,7 +36,7 @@ pub(crate) use journal::LogState;
 pub(crate) use member::Member;
 pub(crate) use part::DataPart;
 pub(crate) use partitioned::PartitionedDispatch;
-pub(crate) use state::{DispatchCounts, Reason};
+pub(crate) use state::{DispatchCounts, OfferedRequest, Reason};
 
 use journal::Journal;
 use patience::{BRIEF, Patience};
@@ -88,7 +88,7 @@ impl Dispatch {
         table_seed: u64,
         part: DataPart,
     ) -> Result<Arc<Self>, BuildFailed> {
-        let policy = build::policy(&config.policy, table_seed)?;
+        let policy = build::policy(config, table_seed)?;
         let mut cluster = Cluster::new(0);
         let members: Vec<Member> = first.iter().map(|spec| Member::join(&mut cluster, spec)).collect();
         for (member, spec) in members.iter().zip(first).filter(|(_, spec)| !spec.partitions.has(part.number))
@@ -115,6 +115,7 @@ impl Dispatch {
         };
         state.core.set_inquiries(build::inquiries(config));
         build::warn_of_unused_loads(config);
+        build::warn_of_classes(config);
         let log = journal::open_log(config, part)?;
         state.core.witness_mut().replace_log(log);
         state.start_run(config, Time::ZERO);

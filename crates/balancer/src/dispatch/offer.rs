@@ -3,23 +3,25 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use plimsoll_policy::{Candidates, Kind, OfferOptions, TargetId, Time, Tried};
+use plimsoll_policy::{Candidates, OfferOptions, Time, Tried};
+#[cfg(test)]
+use plimsoll_policy::{Kind, TargetId};
 
 use super::asks::{AsksBackends, PollNews};
-use super::state::{Decided, PollOver, State};
+use super::state::{Decided, OfferedRequest, PollOver, State};
 use super::{Assignment, Dispatch, Offer, Ticket};
 
 impl Dispatch {
     /// Offers a request of this kind for `target` from the client with this identity.
     #[cfg(test)]
     pub(crate) fn offer(self: &Arc<Self>, target: TargetId, kind: Kind, client: u64) -> Offer {
-        self.offer_again((target, kind, client), Tried::NONE, None)
+        self.offer_again(OfferedRequest { target, kind, client, class: 0 }, Tried::NONE, None)
     }
 
-    /// Offers a request of this kind for `target` from the client with this identity, after these back-ends failed it.
+    /// Offers a request after these back-ends failed it.
     pub(crate) fn offer_again(
         self: &Arc<Self>,
-        (target, kind, client): (TargetId, Kind, u64),
+        offered: OfferedRequest,
         tried: Tried,
         asks: Option<&Arc<dyn AsksBackends>>,
     ) -> Offer {
@@ -27,8 +29,8 @@ impl Dispatch {
         let polls = asks.is_some() && tried == Tried::NONE;
         let mut state = self.lock();
         let now = self.now(&mut state);
-        let request = state.request(target, kind, client);
-        let before = state.explained(target);
+        let request = state.request(offered);
+        let before = state.explained(request.target);
         let options = OfferOptions { tried, ..OfferOptions::PLAIN };
         let offered = state.core.offer_with(&request, &options, now);
         let number = request.number;

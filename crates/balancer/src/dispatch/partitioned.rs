@@ -5,15 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use plimsoll_config::{BackendName, Config, LoadSource};
-use plimsoll_policy::{BackendId, ClusterFull, Health, Kind, LoadReport, Nanos, TargetId, Tried, Weight};
+use plimsoll_policy::{BackendId, ClusterFull, Health, LoadReport, Nanos, TargetId, Tried, Weight};
 
 use super::asks::{AsksBackends, PollNews};
-use super::{Assignment, BuildFailed, DataPart, Dispatch, Inspection, Offer};
+use super::{Assignment, BuildFailed, DataPart, Dispatch, Inspection, Offer, OfferedRequest};
 use crate::membership::source::MemberSpec;
 use crate::partitioning::{PartitionSet, Partitioning};
-
-/// What is offered: target, kind, and the identity of the client.
-type Offered = (TargetId, Kind, u64);
 
 /// Dispatch of all partitions; of one, where the data is not divided.
 pub(crate) struct PartitionedDispatch {
@@ -79,7 +76,7 @@ impl PartitionedDispatch {
     pub(crate) fn offer_again(
         &self,
         partition: u16,
-        request: Offered,
+        request: OfferedRequest,
         tried: Tried,
         asks: Option<&Arc<dyn AsksBackends>>,
     ) -> Offer {

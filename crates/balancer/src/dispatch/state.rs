@@ -46,6 +46,17 @@ impl Reason {
     }
 }
 
+/// A request as dispatch is told of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfferedRequest {
+    pub(crate) target: TargetId,
+    pub(crate) kind: Kind,
+    /// The client's identity.
+    pub(crate) client: u64,
+    /// Its class; 0 for none.
+    pub(crate) class: u16,
+}
+
 /// Counters of dispatch itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DispatchCounts {
@@ -161,10 +172,11 @@ impl<A> State<A> {
         if self.part.is_one_of_several() { RefusalReason::NoReplica } else { RefusalReason::NoBackend }
     }
 
-    pub(super) fn request(&mut self, target: TargetId, kind: Kind, client: u64) -> Request {
+    pub(super) fn request(&mut self, offered: OfferedRequest) -> Request {
+        let OfferedRequest { target, kind, client, class } = offered;
         let number = self.number();
         let size_bytes = self.sizes.peek(target).copied();
-        Request { number, target, size_bytes, kind, client, class: 0, features: None }
+        Request { number, target, size_bytes, kind, client, class, features: None }
     }
 
     /// The back-ends that serve `target`, where someone reads why one is chosen.

@@ -5,10 +5,12 @@
 //! back-end may repair it in another way.
 
 pub(crate) mod chunked;
+pub(crate) mod class;
 pub(crate) mod fields;
 pub(crate) mod head_end;
 pub(crate) mod host;
 pub(crate) mod key;
+pub(crate) mod operation;
 pub(crate) mod placed;
 pub(crate) mod request;
 pub(crate) mod response;

@@ -3,9 +3,10 @@
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
-use plimsoll_config::{DynamicPattern, TargetKey};
+use plimsoll_config::{ClassesConfig, DynamicPattern, TargetKey};
 use plimsoll_policy::{Kind, TargetId};
 
+use super::class::{self, HeadClass};
 use super::fields::{ConnectionOptions, Field, classify, content_length, push, push_number};
 use super::target_form::{self, TargetForm};
 use super::target_hash::TargetHash;
@@ -22,6 +23,8 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) hash: &'a TargetHash,
     /// Which requests are computed, whatever their method.
     pub(crate) dynamic: &'a [DynamicPattern],
+    /// Which classes requests have.
+    pub(crate) classes: Option<&'a ClassesConfig>,
     /// Fields allowed.
     pub(crate) fields: usize,
     /// The peer's address as text.
@@ -52,6 +55,8 @@ pub(crate) struct RequestHead {
     pub(crate) partition: u16,
     /// Whether a stored document is asked for.
     pub(crate) kind: Kind,
+    /// Its class.
+    pub(crate) class: HeadClass,
     /// How the body is framed.
     pub(crate) framing: Framing,
     /// The client's version.
@@ -109,6 +114,7 @@ pub(crate) fn rewrite(
         target: key::target((context.key, context.hash), form.path_query, host, request.headers),
         partition: key::partition((context.key, context.hash), form.path_query, host, request.headers),
         kind: key::kind(context.dynamic, method, form.path_query),
+        class: class::of_head(context.classes, method, form.path_query, request.headers),
         framing,
         version,
         keep_alive: !facts.options.close && (version == HttpVersion::Http11 || facts.options.keep_alive),

@@ -22,6 +22,7 @@ use plimsoll_studies::scenario::{Admission, Scenario, Tables, strategy_names};
 use plimsoll_studies::spec::{LoadInformationChoice, ModelChoice, ScenarioSpec, StrategyChoice};
 
 use self::notes::{dealing_warning, hardware_note, load_notes, load_use_warnings, threshold_warnings};
+use crate::class_file;
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
 use crate::out_dir::OutDir;
@@ -140,6 +141,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share)]
     dynamic_share: f64,
 
+    /// Take the classes of requests, and what these cost, from this class file (see `plimsoll classify`); for the policy csld
+    #[arg(long, value_name = "FILE")]
+    classes: Option<PathBuf>,
+
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -210,6 +215,7 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
         "warmup": args.warmup => spec.warmup;
         "faults": args.faults.clone() => spec.fault;
         "dynamic_share": args.dynamic_share => spec.dynamic_share;
+        "classes": args.classes.clone() => spec.classes;
         "seed": args.seed => spec.seed;
         "format": args.read.format => spec.format;
         "fields": args.read.fields.clone() => spec.fields;
@@ -259,7 +265,11 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     let data = ["runs.csv", "runs.parquet", "load.csv", "load.parquet"];
     let open = |dir: &PathBuf| OutDir::open(dir, "simulate", &data, output.force);
     let out = output.out.as_ref().map(open).transpose()?;
-    let workload = input::workload(&spec.traces, &spec.read_options())?;
+    let table = spec.classes.as_deref().map(class_file::read).transpose()?;
+    let mut workload = input::workload(&spec.traces, &spec.read_options())?;
+    if let (Some(table), Some(path)) = (table, &spec.classes) {
+        class_file::classify(&mut workload, &table, path);
+    }
     for warning in input::warnings(&workload.trace) {
         eprintln!("plimsoll: warning: {warning}");
     }

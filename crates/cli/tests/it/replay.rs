@@ -52,6 +52,7 @@ fn log(directory: &Path, lost: &[usize], tampered: Option<u64>) {
         seed: 5,
         cache: "gds".into(),
         cache_bytes: 100_000,
+        class_costs: std::sync::Arc::default(),
         backends: (0..3).map(entry).collect(),
         admission: AdmissionControl::UNLIMITED,
         waiting: Vec::new(),

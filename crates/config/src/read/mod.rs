@@ -21,9 +21,9 @@ use crate::read::peers::PlacedListener;
 use crate::read::tables::{if_there, list, one, part, switched};
 use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, DecisionLogConfig, EjectionConfig, Forwarded, HealthConfig, Limits,
-    ListenerConfig, LoadInformationConfig, MechanismKind, PolicyConfig, Root, SECTIONS, ShadowConfig,
-    TargetConfig, Timeouts, section,
+    AccessLog, Admin, AdmissionConfig, ClassesConfig, DecisionLogConfig, EjectionConfig, Forwarded,
+    HealthConfig, Limits, ListenerConfig, LoadInformationConfig, MechanismKind, PolicyConfig, Root, SECTIONS,
+    ShadowConfig, TargetConfig, Timeouts, section,
 };
 
 /// The most bytes of a configuration file.
@@ -98,6 +98,8 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let policy = part(reader, root, PolicyConfig::read, "policy");
     let shadow = switched(reader, root, ShadowConfig::read, "shadow");
     let target = part(reader, root, TargetConfig::read, "target");
+    let classes_section = one(reader, root, "classes")?;
+    let classes = if_there(reader, &classes_section, ClassesConfig::read);
     let admission = part(reader, root, AdmissionConfig::read, "admission");
     let health = part(reader, root, HealthConfig::read_checked, "health");
     let ejection = part(reader, root, EjectionConfig::read, "ejection");
@@ -135,6 +137,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         peers,
         load_information: load_information?,
         target: target?,
+        classes,
         admission: admission?,
         health: health?,
         ejection: ejection?,

@@ -3,6 +3,7 @@
 mod admin;
 mod admission;
 mod backends;
+mod classes;
 mod discovery;
 mod ejection;
 mod failover;
@@ -22,6 +23,7 @@ use crate::keys::SectionSpec;
 pub use admin::Admin;
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
 pub use backends::{BackendConfig, BackendName, ListenerConfig};
+pub use classes::{ClassFile, ClassesConfig, class_costs};
 pub use discovery::{DiscoveryConfig, DiscoveryTransport};
 pub use ejection::EjectionConfig;
 pub use failover::FailoverConfig;
@@ -47,6 +49,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     PolicyConfig::SECTION,
     ShadowConfig::SECTION,
     TargetConfig::SECTION,
+    ClassesConfig::SECTION,
     AdmissionConfig::SECTION,
     HealthConfig::SECTION,
     EjectionConfig::SECTION,

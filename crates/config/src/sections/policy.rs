@@ -1,6 +1,9 @@
 //! The live and the shadow policy: a name, and whatever parameters that policy declares.
 
+use std::sync::Arc;
+
 use plimsoll_cache::CacheSpec;
+use plimsoll_policy::estimator::ClassCost;
 use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, ParamSpec, ParamValue, nearest};
 use plimsoll_policy::{BuildContext, BuildError, Policy, PolicySpec, Thresholds};
 use toml::de::DeValue;
@@ -98,12 +101,16 @@ impl PolicyConfig {
         }
     }
 
-    /// Builds the policy, with this seed of its hash tables.
+    /// Builds the policy, with this seed of its hash tables. The classes of requests cost this, from class 1 on.
     ///
     /// # Errors
     /// Never for what [`Config::load`](crate::Config::load) or [`Config::parse`](crate::Config::parse) returned.
-    pub fn build(&self, table_seed: u64) -> Result<Box<dyn Policy>, BuildError> {
-        self.spec.build(&BuildContext { table_seed, ..self.context() }, &self.params)
+    pub fn build(
+        &self,
+        table_seed: u64,
+        class_costs: Arc<[ClassCost]>,
+    ) -> Result<Box<dyn Policy>, BuildError> {
+        self.spec.build(&BuildContext { table_seed, class_costs, ..self.context() }, &self.params)
     }
 
     /// The thresholds by which LARD's admission limit is computed: `t_low` and `t_high` of the policy, or 25 and 65.

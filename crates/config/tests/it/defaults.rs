@@ -131,7 +131,7 @@ fn every_policy_is_accepted_with_its_defaults_written_out() {
             assert_eq!(policy.spec.name, spec.name);
             assert_eq!(policy.params.given().count(), spec.params.len());
             assert_eq!(policy.params.iter().count(), spec.params.len());
-            assert!(policy.build(1).is_ok());
+            assert!(policy.build(1, std::sync::Arc::default()).is_ok());
         }
     }
 }

@@ -112,6 +112,47 @@ fn a_handoff_key() {
 }
 
 #[test]
+fn a_class_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("classes.toml");
+    let text = format!("{LEAST}[classes]\nfile = \"classes.toml\"\n");
+    let with = |classes: &str, keys: &str| {
+        fs::write(&path, classes).unwrap();
+        load(dir.path(), format!("{text}{keys}").as_bytes())
+    };
+    let search = "[[class]]\nname = \"search\"\ncpu_s = 0.012\ndisk_s = 0.001\nsize_bytes = 8120.0\n";
+    let pattern = "[[pattern]]\nclass = \"search\"\npath = \"/search\"\n";
+    let config = with(&format!("{search}{pattern}"), "").unwrap();
+    let classes = config.classes.as_ref().unwrap();
+    let cost = config.class_costs()[0];
+    assert_eq!((cost.cpu.as_nanos(), cost.disk.as_nanos(), cost.size_bytes), (12_000_000, 1_000_000, 8120));
+    assert_eq!(classes.file.table.class_of(b"GET", b"/search?q=1"), 1);
+    assert_eq!(classes.operation_header.as_deref(), Some("x-apollo-operation-name"));
+    assert!(!classes.file.names_operations && classes.file.warnings.is_empty());
+    assert!(config.files.contains(&path), "it is read again on reload");
+
+    let named = "parameters = { operationName = \"Search\" }\n";
+    let other = with(&format!("{search}{pattern}{named}"), "operation_header = \"none\"\n").unwrap();
+    let classes = other.classes.as_ref().unwrap();
+    assert!(classes.file.names_operations && classes.operation_header.is_none());
+    let changes = plimsoll_config::Config::diff(&config, &other);
+    let changes = changes.to_string();
+    assert!(changes.contains("classes: file changed"), "{changes}");
+    assert!(changes.contains("operation_header x-apollo-operation-name -> none"), "{changes}");
+
+    let odd = with(&format!("{search}{pattern}{}", search.replace("search", "other")), "").unwrap();
+    assert_eq!(odd.classes.unwrap().file.warnings.len(), 1);
+    // Errors name file, line and key.
+    let error = with(&format!("{search}{}", pattern.replace("search", "serach")), "").unwrap_err();
+    assert!(error.contains("classes.toml:7:1: pattern[0].class: "), "{error}");
+    let error = with("[[class]]\nname = \"a\"\ncpu_s = -1\n", "").unwrap_err();
+    assert!(error.contains("classes.toml:3:1: class[0].cpu_s: "), "{error}");
+    fs::write(&path, b"# one\n# \xff\n").unwrap();
+    let error = load(dir.path(), text.as_bytes()).unwrap_err();
+    assert!(error.contains("classes.file: ") && error.contains("line 2: is not UTF-8"), "{error}");
+}
+
+#[test]
 fn back_ends_that_a_directory_tells() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();

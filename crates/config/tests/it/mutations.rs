@@ -95,7 +95,7 @@ proptest! {
                 let changes = Config::diff(&example, &config);
                 prop_assert_eq!(changes.is_empty(), changes.to_string().is_empty());
                 prop_assert!(Config::diff(&config, &config).is_empty());
-                prop_assert!(config.policy.build(1).is_ok());
+                prop_assert!(config.policy.build(1, config.class_costs()).is_ok());
                 prop_assert!(config.to_json().is_object());
             }
             Err(errors) => {

@@ -1,10 +1,12 @@
 //! A front-end with random traffic whose inputs are recorded, as the live one does it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_decisions::{
     BackendEntry, LogConfig, LogReader, LogRetention, LogWriter, Proof, Recorder, RunHeader, Shadow, replay,
 };
+use plimsoll_policy::estimator::ClassCost;
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, Completion, Core, Decision, Ending, Health,
     HostMetrics, Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Outcome, Phase, PollAnswer,
@@ -14,6 +16,12 @@ use plimsoll_policy::{
 /// The limit that tests run under.
 pub(crate) const ADMISSION: AdmissionControl =
     AdmissionControl { limit: AdmissionLimit::Fixed(60), queue: 20 };
+
+/// What the classes of requests cost; known to a policy that decides by them.
+fn class_costs(policy: &str) -> Arc<[ClassCost]> {
+    let cost = |ms| ClassCost { cpu: Nanos::from_millis(ms), disk: Nanos::from_millis(1), size_bytes: 2000 };
+    if policy == "csld" { [1, 40, 7].map(cost).into() } else { Arc::default() }
+}
 
 /// The start of a run of this policy on four back-ends.
 pub(crate) fn header(policy: &str) -> RunHeader {
@@ -32,6 +40,7 @@ pub(crate) fn header(policy: &str) -> RunHeader {
         seed: 7,
         cache: "lru".into(),
         cache_bytes: 10_000,
+        class_costs: class_costs(policy),
         backends: (0..4).map(entry).collect(),
         admission: ADMISSION,
         waiting: Vec::new(),

@@ -70,6 +70,20 @@ fn another_seed_or_setting_is_another_policy() {
 }
 
 #[test]
+fn costs_of_classes_are_part_of_a_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut live = Live::new(header("csld"), 11);
+    // The log lacks the costs that the policy knew.
+    live.header.class_costs = std::sync::Arc::default();
+    let (header, now) = (live.header.clone(), live.now);
+    live.core.witness_mut().recorder = plimsoll_decisions::Recorder::new();
+    live.core.witness_mut().recorder.run_started(&header, now);
+    live.steps(500);
+    write(directory.path(), [live.take()]);
+    assert!(!prove(directory.path()).is_proved());
+}
+
+#[test]
 fn a_changed_decision_is_shown_exactly() {
     for spec in REGISTRY {
         let directory = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_decisions::{BackendEntry, Event, LogItem, LogReader, Recorder, RunHeader, What};
 
+use plimsoll_policy::estimator::ClassCost;
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, Candidates, Completion, Decision, Features,
     Health, HostMetrics, Kind, LoadReport, Nanos, OfferOptions, Outcome, Phase, PollAnswer, Request,
@@ -137,32 +138,38 @@ fn any_header() -> impl Strategy<Value = RunHeader> {
         (any_request(), any_options()).prop_map(|(request, options)| WaitingRequest { request, options });
     let core = (any_admission(), prop::collection::vec(waiting, 0..4), 0u64..100, 0u8..9);
     let texts = prop::collection::vec((".{0,5}", ".{0,5}"), 0..3);
-    (".{0,9}", texts, any_number(), ".{0,4}", any_number(), prop::collection::vec(backend, 0..5), core)
-        .prop_map(
-            |(
+    let cost = (any_number(), any_number(), any_number()).prop_map(|(cpu, disk, size_bytes)| ClassCost {
+        cpu: Nanos::new(cpu),
+        disk: Nanos::new(disk),
+        size_bytes,
+    });
+    let cache = (".{0,4}", prop::collection::vec(cost, 0..4));
+    (".{0,9}", texts, any_number(), cache, any_number(), prop::collection::vec(backend, 0..5), core).prop_map(
+        |(
+            policy,
+            settings,
+            seed,
+            (cache, class_costs),
+            cache_bytes,
+            backends,
+            (admission, waiting, reserved, inquiries),
+        )| {
+            RunHeader {
                 policy,
                 settings,
                 seed,
                 cache,
                 cache_bytes,
+                class_costs: class_costs.into(),
                 backends,
-                (admission, waiting, reserved, inquiries),
-            )| {
-                RunHeader {
-                    policy,
-                    settings,
-                    seed,
-                    cache,
-                    cache_bytes,
-                    backends,
-                    admission,
-                    waiting,
-                    inquiries,
-                    reserved,
-                    started_unix_ns: seed,
-                }
-            },
-        )
+                admission,
+                waiting,
+                inquiries,
+                reserved,
+                started_unix_ns: seed,
+            }
+        },
+    )
 }
 
 fn any_what() -> impl Strategy<Value = What> {

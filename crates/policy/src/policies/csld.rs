@@ -296,7 +296,7 @@ impl ShowsState for Csld {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.sniffs::<Csld>().shows_state::<Csld>();
+static CAPABILITIES: Capabilities = Capabilities::NONE.sniffs::<Csld>().shows_state::<Csld>().uses_classes();
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     let params = CsldParams::of(params);

@@ -10,6 +10,8 @@ mod forms;
 mod tests;
 pub mod values;
 
+use std::path::PathBuf;
+
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::Nanos;
 use plimsoll_policy::params::{GivenValue, nearest};
@@ -115,6 +117,8 @@ pub struct ScenarioSpec {
     /// The largest share of unusable lines that is no error.
     #[serde(with = "forms::share")]
     pub max_bad_ratio: f64,
+    /// A class file, which says what classes requests have and what these cost.
+    pub classes: Option<PathBuf>,
     /// Count every request, not only GET and HEAD answered with 200, 206 or 304.
     pub include_all: bool,
     /// Leave the query string out of the target.
@@ -157,6 +161,7 @@ impl Default for ScenarioSpec {
             format: None,
             fields: None,
             max_bad_ratio: 0.05,
+            classes: None,
             include_all: false,
             strip_query: false,
             limit: None,

@@ -20,6 +20,7 @@ fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
         hash: &crate::http::target_hash::TargetHash::PLAIN,
         key: &TargetKey::PathQuery,
         dynamic: &[],
+        classes: None,
         fields: 100,
         peer: b"192.0.2.1",
         trusted: false,
@@ -54,7 +55,7 @@ fn write(format: AccessLogFormat, fields: &[u8]) -> Vec<u8> {
     };
     let mut out = Vec::new();
     let end = Moment { time: "TIME", at: received + Duration::from_millis(321) };
-    line(format, &record, "lard_r", end, &mut out);
+    line(format, &record, LineContext { policy: "lard_r", classes: None }, end, &mut out);
     out
 }
 
@@ -104,7 +105,8 @@ fn a_request_that_was_not_understood() {
     let record = RequestRecord::refused("::1", 400, Times { received, assigned: None, first_byte: None });
     let of = |format| {
         let mut out = Vec::new();
-        line(format, &record, "lard", Moment { time: "T", at: received }, &mut out);
+        let context = LineContext { policy: "lard", classes: None };
+        line(format, &record, context, Moment { time: "T", at: received }, &mut out);
         out
     };
     assert_eq!(of(AccessLogFormat::Combined), b"::1 - - [T] \"-\" 400 0 \"-\" \"-\"\n");

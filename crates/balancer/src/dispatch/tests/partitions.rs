@@ -6,6 +6,7 @@ use plimsoll_decisions::replay;
 use plimsoll_policy::{Tried, registered};
 
 use super::*;
+use crate::dispatch::OfferedRequest;
 use crate::partitioning::PartitionSet;
 
 const A: BackendId = BackendId(0);
@@ -27,7 +28,8 @@ fn partitioned(policy: &str, more: &str) -> PartitionedDispatch {
 
 /// A request of the partition for the target of this number.
 fn offer(d: &PartitionedDispatch, partition: u16, target: u64) -> Offer {
-    d.offer_again(partition, (TargetId(target), STATIC, target % 5), Tried::NONE, None)
+    let request = OfferedRequest { target: TargetId(target), kind: STATIC, client: target % 5, class: 0 };
+    d.offer_again(partition, request, Tried::NONE, None)
 }
 
 fn chosen(d: &PartitionedDispatch, partition: u16, target: u64) -> Assignment {

@@ -35,6 +35,7 @@ struct Polled {
 
 const A: BackendId = BackendId(0);
 const B: BackendId = BackendId(1);
+const REQUEST: OfferedRequest = OfferedRequest { target: T, kind: STATIC, client: 0, class: 0 };
 
 impl Polled {
     fn new(policy: &str, more: &str) -> Self {
@@ -56,7 +57,7 @@ impl Polled {
     }
 
     fn offer(&self) -> (Ticket, u64) {
-        let Offer::Polls(ticket) = self.d.offer_again((T, STATIC, 0), Tried::NONE, Some(&self.asks)) else {
+        let Offer::Polls(ticket) = self.d.offer_again(REQUEST, Tried::NONE, Some(&self.asks)) else {
             panic!("nobody is asked")
         };
         let (number, candidates) = self.asking.polls.lock().unwrap().pop().unwrap();
@@ -118,7 +119,7 @@ fn without_any_answer_the_policy_decides_by_what_it_knows() {
 fn who_waits_for_room_is_asked_for_then() {
     let polled = Polled::new("least_connections", "[admission]\nlimit = 1\nqueue = 5\n");
     let running = polled.chosen(&[(A, 0), (B, 1)]);
-    let offered = polled.d.offer_again((T, STATIC, 0), Tried::NONE, Some(&polled.asks));
+    let offered = polled.d.offer_again(REQUEST, Tried::NONE, Some(&polled.asks));
     let mut ticket = waits(offered);
     running.complete(None);
     let (number, _) = polled.asking.polls.lock().unwrap().pop().unwrap();
@@ -154,7 +155,7 @@ fn loads_that_were_told_a_moment_ago_are_not_asked_for_again() {
     let log = format!("[decision_log]\ndirectory = {:?}\n", directory.path().to_str().unwrap());
     let polled = Polled::with_age("random_polling", &log, "1s");
     let mut held = vec![polled.chosen(&[(A, 9), (B, 3)])];
-    let again = || assigned(polled.d.offer_again((T, STATIC, 0), Tried::NONE, Some(&polled.asks)));
+    let again = || assigned(polled.d.offer_again(REQUEST, Tried::NONE, Some(&polled.asks)));
     // B has one more with each.
     held.extend((0..7).map(|_| again()));
     let at_b = held.iter().filter(|assignment| assignment.backend() == B).count();
@@ -173,7 +174,7 @@ fn one_that_comes_in_the_place_of_another_is_asked() {
     polled.d.set_health(B, Health::Draining);
     assert_eq!(polled.d.release([B].into_iter(), 1), [B]);
     assert_eq!(polled.d.join(&"new".into(), Weight::ONE, Health::Up).unwrap(), B);
-    let Offer::Polls(_ticket) = polled.d.offer_again((T, STATIC, 0), Tried::NONE, Some(&polled.asks)) else {
+    let Offer::Polls(_ticket) = polled.d.offer_again(REQUEST, Tried::NONE, Some(&polled.asks)) else {
         panic!("nobody is asked")
     };
     let (_, candidates) = polled.asking.polls.lock().unwrap().pop().unwrap();
@@ -221,7 +222,7 @@ fn a_silent_back_end_answers_with_the_mean_of_the_others() {
 fn a_request_that_is_repeated_waits_for_answers_once() {
     let polled = Polled::new("random_polling", "");
     drop(polled.chosen(&[(A, 3), (B, 1)]));
-    let again = polled.d.offer_again((T, STATIC, 0), Tried::new([B]), Some(&polled.asks));
+    let again = polled.d.offer_again(REQUEST, Tried::new([B]), Some(&polled.asks));
     assert_eq!(assigned(again).backend(), A);
     assert!(polled.asking.polls.lock().unwrap().is_empty());
 }

@@ -164,6 +164,7 @@ impl Request {
             hash: &worker.shared.hash,
             key: &config.target.key,
             dynamic: &config.target.dynamic,
+            classes: config.classes.as_ref(),
             fields: config.limits.fields,
             peer: accepted.peer_text.as_bytes(),
             trusted: accepted.trusted,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use plimsoll_policy::{BackendId, Core, Nanos, OfferOptions, Phase, Time};
 
 use super::clients::WebClients;
-use super::connections::{WebConnections, ConnectionId};
+use super::connections::{ConnectionId, WebConnections};
 use super::node::ApacheNode;
 use super::params::{ApacheCosts, ApacheParams};
 use crate::arrivals::ArrivalTimes;

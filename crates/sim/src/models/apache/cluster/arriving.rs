@@ -9,7 +9,7 @@ use super::{ApacheCluster, ApacheEvent};
 use crate::config::{DecisionMade, RunError};
 use crate::model_spec::SourceError;
 use crate::models::apache::connections::{
-    WebConnection, ConnectionId, ConnectionStage, NO_CONNECTION, NO_PROCESS,
+    ConnectionId, ConnectionStage, NO_CONNECTION, NO_PROCESS, WebConnection,
 };
 use crate::workload::SimRequest;
 

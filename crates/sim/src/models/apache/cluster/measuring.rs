@@ -4,7 +4,7 @@ use plimsoll_policy::{BackendId, HostMetrics, Nanos, SniffedKind, Time};
 
 use super::{ApacheCluster, ApacheEvent};
 use crate::models::apache::clients::AskedPage;
-use crate::models::apache::connections::{WebConnection, ConnectionId, ConnectionStage, NO_PROCESS};
+use crate::models::apache::connections::{ConnectionId, ConnectionStage, NO_PROCESS, WebConnection};
 use crate::models::apache::processes::DAEMON;
 
 impl ApacheCluster<'_> {
