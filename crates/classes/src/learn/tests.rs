@@ -120,25 +120,26 @@ fn classes_and_costs_are_recovered_at_80_percent_load() {
     }
 }
 
-/// One worker or core: more are not told from whole seconds.
+/// The number of workers is not told from whole seconds: it is 1 unless given.
 #[test]
-fn whole_seconds_are_enough_where_there_is_one_worker() {
-    for discipline in [TrueDiscipline::InTurn(1), TrueDiscipline::Shared(1)] {
+fn whole_seconds_are_enough_where_workers_are_known() {
+    for (discipline, workers) in [
+        (TrueDiscipline::InTurn(1), None),
+        (TrueDiscipline::Shared(1), None),
+        (TrueDiscipline::Shared(4), Some(4)),
+    ] {
         for spread in SPREADS {
             for seed in 1..=3 {
-                let log = log(discipline, spread, seed);
-                let (learned, quality) = learned(log, Clock::WholeSeconds, &LearnOptions::default());
-                assert!(
-                    quality.rand >= 0.9 && quality.worst <= 0.15,
-                    "{discipline:?} {spread:?} {seed}: {quality:?}"
-                );
+                let options = LearnOptions { workers, ..LearnOptions::default() };
+                let (learned, quality) =
+                    learned(log(discipline, spread, seed), Clock::WholeSeconds, &options);
+                let case = format!("{discipline:?} {spread:?} seed {seed}: {quality:?}");
+                assert!(quality.rand >= 0.9 && quality.worst <= 0.15, "{case}");
                 let DemandMethod::FromMeans { discipline: found, .. } = learned.report.method else {
-                    panic!()
+                    panic!("{case}")
                 };
-                assert_eq!(
-                    matches!(found, QueueDiscipline::InTurn { .. }),
-                    discipline == TrueDiscipline::InTurn(1)
-                );
+                let in_turn = matches!(found, QueueDiscipline::InTurn { .. });
+                assert_eq!(in_turn, discipline == TrueDiscipline::InTurn(1), "{case}");
             }
         }
     }
