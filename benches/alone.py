@@ -5,6 +5,7 @@ Usage: alone.py polling PROGRAM           random polling from one front-end and 
        alone.py study PROGRAM             the LARD study, in its usual length and ten times as long
        alone.py decisions PROGRAM         time per decision of each policy
        alone.py adaptload STUDY BOUNDARIES  the AdaptLoad study's day, boundaries and decisions
+       alone.py classes PROGRAM           time to find the class of a request
        alone.py parsing PROGRAM LOG...    reading access logs
        alone.py sniffing PROGRAM          sniffing a request, and entering it into the estimate
        alone.py calls PROGRAM             CPU time per call of the client library
@@ -36,6 +37,7 @@ DECISION_GOAL_POPULARITY = "zipf 0.9"
 ADAPTLOAD_GOAL_RPS = 2e6
 ADAPTLOAD_GOAL_ADJUSTMENT_US = 20
 ADAPTLOAD_GOAL_DECISION_NS = 50
+CLASSES_GOAL_NS = 1000
 PARSING_GOAL_LPS = 1.5e6
 PARSING_GOAL_STEP = "read"
 # Sniffing with classification, and entering into the estimate.
@@ -188,6 +190,17 @@ def adaptload(study_program, boundary_program):
         print(f"Choice and count on {lines[0]['backends']} back-ends: {ns:.0f} ns ({rounds_ns})  {goal}")
 
 
+def classes(program):
+    """Nanoseconds to classify a request, a row per table."""
+    print(f"{'table':<12}{'patterns':>10}{'ns per request':>16}{'min .. max':>16}  goal")
+    for lines in repeated([program]):
+        table, ns = lines[0]["table"], median(lines, "ns_per_request")
+        # Nobody sends such requests but to do harm: their cost has a bound, and no goal.
+        goal = "" if table == "hostile" else verdict(f"at most {CLASSES_GOAL_NS} ns", ns <= CLASSES_GOAL_NS)
+        row = f"{table:<12}{lines[0]['entries']:>10,}{ns:>16.0f}{spread(lines, 'ns_per_request', digits=0):>16}"
+        print(f"{row}  {goal}".rstrip())
+
+
 def parsing(program, *logs):
     """Lines per CPU-second."""
     print(f"{'log':<24}{'step':<11}{'lines':>10}{'million lines/CPU-s':>21}{'min .. max':>16}  goal")
@@ -226,6 +239,7 @@ if __name__ == "__main__":
         "polling": polling,
         "apache": apache,
         "inquiries": inquiries,
+        "classes": classes,
         "study": study,
         "decisions": decisions,
         "adaptload": adaptload,

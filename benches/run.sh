@@ -19,7 +19,8 @@ machine() {
 # Builds the named examples and prints a line "NAME PROGRAM" for each.
 build_examples() {
   cargo build --locked --quiet --release --message-format json-render-diagnostics \
-    --package plimsoll-sim --package plimsoll-sniffer --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed --package plimsoll-agent \
+    --package plimsoll-sim --package plimsoll-sniffer --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed \
+    --package plimsoll-agent --package plimsoll-classes \
     "${@/#/--example=}" |
     python3 -c '
 import json, sys
@@ -40,7 +41,7 @@ program() {
 
 # Everything is built first: a build beside a measurement would disturb it.
 programs=$(build_examples fifo_jsq polling_speed apache_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed \
-  overload inquiry_speed bare_polls sniff_speed)
+  overload inquiry_speed bare_polls sniff_speed class_speed)
 fifo_jsq=$(program fifo_jsq)
 polling_speed=$(program polling_speed)
 apache_speed=$(program apache_speed)
@@ -53,6 +54,7 @@ overload=$(program overload)
 inquiry_speed=$(program inquiry_speed)
 bare_polls=$(program bare_polls)
 sniff_speed=$(program sniff_speed)
+class_speed=$(program class_speed)
 cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
@@ -89,6 +91,9 @@ python3 benches/alone.py sniffing "$sniff_speed"
 
 heading "(d2) AdaptLoad: a day of 38.8 million requests on four back-ends, and what the policy costs"
 python3 benches/alone.py adaptload "$adaptload_speed" "$boundary_speed"
+
+heading "(classes) Finding the class of a request, in tables of 1,000 patterns"
+python3 benches/alone.py classes "$class_speed"
 
 heading "(e) Log parsing"
 # The bundled trace, which is always there, and a real log where it lies beside the repository.

@@ -11,6 +11,7 @@ mod builder;
 mod classifier;
 mod content_class;
 mod file_error;
+pub mod learn;
 mod parameters;
 mod path_pattern;
 mod pattern;

@@ -18,7 +18,7 @@ pub(crate) struct ReadArgs {
 
     /// Which fields of a log of JSON lines, or of one with a line `#Fields:`, say what, such as
     /// time=ts,target=request.uri,size=bytes; also end, date, query, request, status, method, client, host,
-    /// service_s|ms|us|ns and total_s|ms|us|ns. A number for size is that of every request
+    /// service_s|ms|us|ns, total_s|ms|us|ns and backend. A number for size is that of every request
     #[arg(long, value_name = "WHAT=FIELD,…")]
     pub(crate) fields: Option<FieldMap>,
 

@@ -10,6 +10,7 @@ mod loopback;
 mod names;
 mod pace;
 mod process;
+mod synthetic_log;
 mod wait;
 
 pub use cpu::cpu_time_of;
@@ -18,4 +19,7 @@ pub use loopback::OwnLoopback;
 pub use names::unique_name;
 pub use pace::{Why, pace, pace_async, stays};
 pub use process::{ProcessWatch, is_stopped};
+pub use synthetic_log::{
+    DemandSpread, SyntheticLog, SyntheticRequest, TRUE_COSTS_S, TrueDiscipline, rand_index,
+};
 pub use wait::{PATIENCE, eventually, eventually_async, uninterrupted, wait_for};

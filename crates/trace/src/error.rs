@@ -93,6 +93,18 @@ pub enum TraceError {
         /// What was found instead.
         reason: String,
     },
+    /// No request of the inputs has a duration.
+    #[error(
+        "the trace {path} has no service times: {reason}; log them: nginx `$request_time` or better `$upstream_response_time` \
+         (`log_format`), Apache `%D` at the end of `LogFormat`, our own access log with `format = \"json\"`, or a column service_s \
+         in CSV; name fields of other names with --fields, and what follows the usual fields of a line with --after-size"
+    )]
+    NoDurations {
+        /// Inputs as the user named them.
+        path: String,
+        /// What was found instead.
+        reason: String,
+    },
     /// More distinct targets or clients than 32 bits can number.
     #[error(
         "the trace {path} names more than 4,294,967,294 distinct {what}; split it, or read fewer requests with --limit"

@@ -26,6 +26,7 @@ const ROLES: &[(&str, FieldRole)] = &[
     ("total_ms", FieldRole::Total(SpanUnit::Ms)),
     ("total_us", FieldRole::Total(SpanUnit::Us)),
     ("total_ns", FieldRole::Total(SpanUnit::Ns)),
+    ("backend", FieldRole::Backend),
 ];
 
 /// Names of fields by what they say, as `time=ts,target=request.uri,size=bytes`.

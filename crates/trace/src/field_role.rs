@@ -45,4 +45,6 @@ pub(crate) enum FieldRole {
     Service(SpanUnit),
     /// How long the request took as a whole.
     Total(SpanUnit),
+    /// The back-end that answered.
+    Backend,
 }

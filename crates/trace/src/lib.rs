@@ -1,5 +1,6 @@
 //! Readers, writers and statistics of request traces.
 
+mod after_size;
 mod check;
 mod choose;
 mod container;
@@ -30,6 +31,7 @@ mod reader;
 mod refusal;
 mod registry;
 mod reorder;
+mod requests;
 mod seven_bits;
 mod source;
 mod span;
@@ -45,6 +47,7 @@ mod url;
 mod worldcup_record;
 mod write;
 
+pub use after_size::FieldsAfterSize;
 pub use check::WorldCupCheck;
 pub use convert::{convert, write_requests};
 pub use error::TraceError;
@@ -59,6 +62,7 @@ pub use plimsoll_synth::{AnswerKind, Record, RecordKind};
 pub use query_strings::QueryStrings;
 pub use reader::TraceReader;
 pub use registry::format_of_output;
+pub use requests::{TimedRequest, read_timed_requests};
 pub use stats::{Coverage, TraceStats};
 pub use stats_parts::{ArrivalBins, SizeBin, ZipfFit};
 pub use tally::{ReadReport, RejectedLine};

@@ -28,6 +28,23 @@ pub(crate) struct LogRequest<'a> {
     pub(crate) service_ns: Option<u64>,
     /// Whether the log names HTTP/1.1.
     pub(crate) http11: bool,
+    /// What only learning classes asks for.
+    pub(crate) spans: LoggedSpans<'a>,
+}
+
+/// How long a request took, by parts, and who answered it.
+#[derive(Debug, Default)]
+pub(crate) struct LoggedSpans<'a> {
+    /// How long the back-end worked.
+    pub(crate) backend_ns: Option<u64>,
+    /// How long the request took as a whole.
+    pub(crate) total_ns: Option<u64>,
+    /// What is wrong with one of them.
+    pub(crate) wrong: Option<LineError>,
+    /// The back-end that answered.
+    pub(crate) backend: Option<Cow<'a, [u8]>>,
+    /// Whether the form of the durations is nginx's, whose log has the time of the end.
+    pub(crate) stamped_at_end: bool,
 }
 
 impl LogRequest<'_> {

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use crate::field_role::FieldRole;
 use crate::ingest::parse_size;
 use crate::line_error::LineError;
-use crate::log_request::LogRequest;
+use crate::log_request::{LogRequest, LoggedSpans};
 use crate::log_time;
-use crate::span::span_ns;
+use crate::span::{span_ns, wrong_span};
 use crate::time::NS_PER_S;
 use crate::url;
 
@@ -33,6 +33,8 @@ pub(crate) struct RawRequest<'a> {
     size: Text<'a>,
     service_ns: Option<u64>,
     total_ns: Option<u64>,
+    backend: Text<'a>,
+    wrong_span: Option<LineError>,
 }
 
 impl<'a> RawRequest<'a> {
@@ -68,12 +70,16 @@ impl<'a> RawRequest<'a> {
             }
             FieldRole::Service(unit) => {
                 self.service_ns = span_ns(&value, unit);
+                // Balancers write so that there was no back-end.
+                self.wrong_span = self.wrong_span.or(wrong_span(&value, unit).filter(|_| *value != *b"-1"));
                 return self.service_ns.is_some();
             }
             FieldRole::Total(unit) => {
                 self.total_ns = span_ns(&value, unit);
+                self.wrong_span = self.wrong_span.or(wrong_span(&value, unit));
                 return self.total_ns.is_some();
             }
+            FieldRole::Backend => &mut self.backend,
         };
         *place = Some(value);
         !nothing
@@ -118,7 +124,22 @@ impl<'a> RawRequest<'a> {
             size_bytes,
             service_ns: self.service_ns.or(self.total_ns),
             http11,
+            spans: LoggedSpans {
+                backend_ns: self.service_ns,
+                total_ns: self.total_ns,
+                wrong: self.wrong_span,
+                backend: self.backend.map(last_backend),
+                stamped_at_end: false,
+            },
         })
+    }
+}
+
+/// Of several back-ends that were tried, as nginx writes them, the last.
+fn last_backend(logged: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    match memchr::memrchr(b' ', &logged) {
+        Some(at) => Cow::Owned(logged[at + 1..].to_owned()),
+        None => logged,
     }
 }
 

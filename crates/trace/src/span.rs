@@ -1,6 +1,7 @@
 //! Time spans as access logs write them.
 
 use crate::field_role::SpanUnit;
+use crate::line_error::LineError;
 
 /// A request that takes longer than a day is none: its number has another unit.
 const LONGEST_NS: f64 = 86_400e9;
@@ -24,6 +25,20 @@ pub(crate) fn span_ns(text: &[u8], unit: SpanUnit) -> Option<u64> {
         }
     }
     sum_ns.filter(|sum_ns| *sum_ns <= LONGEST_NS).map(|sum_ns| sum_ns.round() as u64)
+}
+
+/// What is wrong with a text that is no such span.
+pub(crate) fn wrong_span(text: &[u8], unit: SpanUnit) -> Option<LineError> {
+    if text.is_empty() || text == b"-" || span_ns(text, unit).is_some() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(text);
+    Some(LineError::Text(match text.trim().parse::<f64>() {
+        Ok(number) if number < 0.0 => "the duration is negative",
+        Ok(number) if number.is_nan() => "the duration is no number",
+        Ok(_) => "the duration is longer than a day, or in another unit",
+        Err(_) => "the duration is no number",
+    }))
 }
 
 /// A number, or numbers with units as Go writes them: `5.699ms`, `1m2.5s`.

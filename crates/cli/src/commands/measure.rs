@@ -1,6 +1,6 @@
 //! `plimsoll measure`: what requests cost a server, as parameters of the simulator.
 
-mod client;
+pub(crate) mod client;
 mod estimate;
 mod rounds;
 mod server_cpu;

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod balance;
 pub(crate) mod check;
+pub(crate) mod classify;
 pub(crate) mod completions;
 pub(crate) mod demo;
 mod directory;

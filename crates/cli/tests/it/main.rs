@@ -3,6 +3,7 @@
 
 mod agent_load;
 mod check;
+mod classify;
 mod common;
 mod completions;
 mod demo;

@@ -11,14 +11,14 @@ use crate::common::{plimsoll, text};
 use crate::json::assert_keys_documented;
 
 /// An origin with a small and a large file.
-struct MeasuredOrigin {
+pub(crate) struct MeasuredOrigin {
     child: Child,
     url: String,
     _site: tempfile::TempDir,
 }
 
 impl MeasuredOrigin {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let site = tempfile::tempdir().unwrap();
         std::fs::write(site.path().join("small"), vec![b'a'; 1_000]).unwrap();
         std::fs::write(site.path().join("large"), vec![b'a'; 200_000]).unwrap();
@@ -32,6 +32,10 @@ impl MeasuredOrigin {
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim_end().split_once(" INFO listening on ").unwrap_or_else(|| panic!("{line}")).1;
         Self { child, url: url.to_owned(), _site: site }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 }
 

@@ -52,6 +52,7 @@ const PLIMSOLL_KEYS: KeyRoles = &[
     (FieldRole::Size, &["bytes"]),
     (FieldRole::Service(SpanUnit::S), &["first_byte_s"]),
     (FieldRole::Total(SpanUnit::S), &["total_s"]),
+    (FieldRole::Backend, &["backend"]),
 ];
 
 /// Caddy.
@@ -108,6 +109,7 @@ const TRAEFIK_KEYS: KeyRoles = &[
     (FieldRole::Size, &["DownstreamContentSize", "OriginContentSize"]),
     (FieldRole::Service(SpanUnit::Ns), &["OriginDuration"]),
     (FieldRole::Total(SpanUnit::Ns), &["Duration"]),
+    (FieldRole::Backend, &["ServiceAddr", "ServiceURL"]),
 ];
 
 /// Cloudflare.
@@ -165,6 +167,7 @@ const ENVOY_KEYS: KeyRoles = &[
     (FieldRole::Size, &["bytes_sent"]),
     (FieldRole::Service(SpanUnit::Ms), &["upstream_service_time"]),
     (FieldRole::Total(SpanUnit::Ms), &["duration"]),
+    (FieldRole::Backend, &["upstream_host"]),
 ];
 
 /// nginx, whose keys everyone chooses; here the names of its variables.
@@ -199,6 +202,7 @@ const NGINX_KEYS: KeyRoles = &[
     (FieldRole::Size, &["body_bytes_sent", "bytes_sent"]),
     (FieldRole::Service(SpanUnit::S), &["upstream_response_time"]),
     (FieldRole::Total(SpanUnit::S), &["request_time"]),
+    (FieldRole::Backend, &["upstream_addr"]),
 ];
 
 /// Any keys.

@@ -11,7 +11,7 @@ use crate::format_spec::{Decode, FormatSpec};
 use crate::ingest::{DecodedRequest, Ingest, answer_of, parse_size};
 use crate::input::TraceInput;
 use crate::line_error::LineError;
-use crate::log_request::LogRequest;
+use crate::log_request::{LogRequest, LoggedSpans};
 use crate::log_time;
 use crate::options::Include;
 use crate::prefix::{Likeness, Prefix};
@@ -47,8 +47,8 @@ pub(crate) struct LogLine<'a> {
     request: &'a [u8],
     status: u16,
     size_bytes: u64,
-    /// Whether fields follow the size, as in the combined log.
-    pub(crate) has_more: bool,
+    /// What follows the size, as in the combined log; empty in the common log.
+    pub(crate) rest: &'a [u8],
 }
 
 /// Splits a line; ignores what follows the size (referer, user agent).
@@ -66,7 +66,7 @@ pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, LineError> {
         b"-" if !is_iso(time) => 0,
         digits => parse_size(digits)?,
     };
-    Ok(LogLine { client, time, request, status, size_bytes, has_more: size_end < size.len() })
+    Ok(LogLine { client, time, request, status, size_bytes, rest: &size[size_end..] })
 }
 
 fn is_iso(time: LoggedTime<'_>) -> bool {
@@ -204,7 +204,7 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
 
 /// Whether a line of the prefix says more than the common log.
 fn is_combined(prefix: &Prefix<'_>) -> bool {
-    prefix.lines().filter_map(|line| split(line).ok()).any(|line| line.has_more)
+    prefix.lines().filter_map(|line| split(line).ok()).any(|line| !line.rest.is_empty())
 }
 
 fn likeness(prefix: &Prefix<'_>, combined: bool) -> Likeness {
@@ -234,6 +234,7 @@ fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
         size_bytes: Ok(parts.size_bytes),
         service_ns: None,
         http11: is_http11(parts.request),
+        spans: LoggedSpans::default(),
     })
 }
 

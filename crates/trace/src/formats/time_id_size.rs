@@ -9,7 +9,7 @@ use crate::format::Format;
 use crate::format_spec::{Decode, Encode, FormatSpec, FormatWriter, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
-use crate::log_request::LogRequest;
+use crate::log_request::{LogRequest, LoggedSpans};
 use crate::prefix::{Likeness, Prefix};
 use crate::source::{Framed, InputSource};
 use crate::time::parse_seconds;
@@ -102,6 +102,7 @@ fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
         size_bytes: Ok(size_bytes),
         service_ns: None,
         http11: false,
+        spans: LoggedSpans::default(),
     })
 }
 

@@ -19,4 +19,6 @@ mod parquet_types;
 #[cfg(test)]
 mod real_traces;
 #[cfg(test)]
+mod requests;
+#[cfg(test)]
 mod round_trips;

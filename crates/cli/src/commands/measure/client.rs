@@ -15,7 +15,7 @@ const MOST_HEAD_BYTES: usize = 64 << 10;
 
 /// Where a resource is.
 #[derive(Debug, Clone)]
-pub(super) struct MeasuredUrl {
+pub(crate) struct MeasuredUrl {
     url: String,
     authority: String,
     path: String,
@@ -27,7 +27,7 @@ impl MeasuredUrl {
     ///
     /// # Errors
     /// When it is not an `http` URL, or the host has no address.
-    pub(super) fn read(url: &str) -> Result<Self, CliError> {
+    pub(crate) fn read(url: &str) -> Result<Self, CliError> {
         let wrong =
             |why: &str| CliError::Usage(format!("`{url}`: {why}, such as http://127.0.0.1:8080/page"));
         let uri: Uri = url.parse().map_err(|_| wrong("expected a URL"))?;
@@ -54,6 +54,11 @@ impl MeasuredUrl {
     /// As the user wrote it.
     pub(super) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Its path and query.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
     }
 
     /// Whether both are on the same server.
@@ -84,15 +89,15 @@ fn reachable(addresses: &[SocketAddr]) -> Option<SocketAddr> {
 
 /// What a server has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MeasuredAnswer {
+pub(crate) struct MeasuredAnswer {
     /// The bytes of the body.
-    pub(super) body_bytes: u64,
+    pub(crate) body_bytes: u64,
     /// Whether the connection ends with it.
     pub(super) is_last: bool,
 }
 
 /// A connection to a server, and what has been read from it.
-pub(super) struct MeasuringConnection {
+pub(crate) struct MeasuringConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
     deadline: Instant,
@@ -103,7 +108,7 @@ impl MeasuringConnection {
     ///
     /// # Errors
     /// When that fails.
-    pub(super) fn open(to: &MeasuredUrl, deadline: Instant) -> Result<Self, CliError> {
+    pub(crate) fn open(to: &MeasuredUrl, deadline: Instant) -> Result<Self, CliError> {
         let span = PATIENCE.min(left(deadline)?);
         let open = || {
             let stream = TcpStream::connect_timeout(&to.address, span)?;
@@ -127,7 +132,7 @@ impl MeasuringConnection {
         most_bytes: u64,
     ) -> Result<MeasuredAnswer, CliError> {
         self.stream.write_all(&what.request(keeps)).map_err(|e| what.failed(&e.to_string()))?;
-        let (answer, read_bytes) = self.head(what)?;
+        let (answer, read_bytes) = self.head(what, answer)?;
         if answer.body_bytes > most_bytes {
             return Err(what.failed(&format!(
                 "the resource has {} bytes; name one of at most {most_bytes}",
@@ -156,13 +161,59 @@ impl MeasuringConnection {
         Ok(answer)
     }
 
+    /// Asks for the resource and reads until the server closes the connection, so that the length need not be known. It asks as HTTP/1.0 does,
+    /// so that the answer does not come in chunks.
+    ///
+    /// # Errors
+    /// When the answer is no 200, is longer than `most_bytes`, or does not come.
+    pub(crate) fn get_to_end(
+        &mut self,
+        what: &MeasuredUrl,
+        most_bytes: u64,
+    ) -> Result<MeasuredAnswer, CliError> {
+        let request = format!(
+            "GET {} HTTP/1.0\r\nHost: {}\r\nUser-Agent: plimsoll-measure\r\nAccept: */*\r\nConnection: close\r\n\r\n",
+            what.path, what.authority
+        );
+        self.stream.write_all(request.as_bytes()).map_err(|e| what.failed(&e.to_string()))?;
+        let (announced, mut body_bytes) = self.head(what, |response| {
+            status(response)?;
+            Ok(length(response))
+        })?;
+        while announced.is_none_or(|all| body_bytes < all) {
+            let most = self.buffer.len();
+            match self.read_some(what, 0, most)? {
+                0 if announced.is_none() => break,
+                0 => {
+                    return Err(
+                        what.failed("the server closed the connection before its answer was complete")
+                    );
+                }
+                bytes => body_bytes += bytes as u64,
+            }
+            if body_bytes > most_bytes {
+                return Err(what.failed(&format!(
+                    "the answer is longer than {most_bytes} bytes; name another resource"
+                )));
+            }
+        }
+        Ok(MeasuredAnswer { body_bytes, is_last: true })
+    }
+
     fn read(&mut self, what: &MeasuredUrl, from: usize, to: usize) -> Result<usize, CliError> {
+        match self.read_some(what, from, to)? {
+            0 => Err(what.failed("the server closed the connection before its answer was complete")),
+            bytes => Ok(bytes),
+        }
+    }
+
+    /// Reads what comes; 0 at the end.
+    fn read_some(&mut self, what: &MeasuredUrl, from: usize, to: usize) -> Result<usize, CliError> {
         let left = left(self.deadline)?;
         if left < PATIENCE {
             self.stream.set_read_timeout(Some(left)).map_err(|e| what.failed(&e.to_string()))?;
         }
         match self.stream.read(&mut self.buffer[from..to]) {
-            Ok(0) => Err(what.failed("the server closed the connection before its answer was complete")),
             Ok(bytes) => Ok(bytes),
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
                 Err(what.failed(&format!("no answer within {:.1} s", PATIENCE.min(left).as_secs_f64())))
@@ -172,7 +223,11 @@ impl MeasuringConnection {
     }
 
     /// Reads a head: what it says, and how many bytes of the body came with it.
-    fn head(&mut self, what: &MeasuredUrl) -> Result<(MeasuredAnswer, u64), CliError> {
+    fn head<T>(
+        &mut self,
+        what: &MeasuredUrl,
+        judge: impl Fn(&httparse::Response<'_, '_>) -> Result<T, String>,
+    ) -> Result<(T, u64), CliError> {
         let mut filled = 0;
         loop {
             if filled == self.buffer.len() {
@@ -183,7 +238,7 @@ impl MeasuringConnection {
             let mut response = httparse::Response::new(&mut headers);
             match response.parse(&self.buffer[..filled]) {
                 Ok(httparse::Status::Complete(head_bytes)) => {
-                    let answer = answer(&response).map_err(|why| what.failed(&why))?;
+                    let answer = judge(&response).map_err(|why| what.failed(&why))?;
                     return Ok((answer, (filled - head_bytes) as u64));
                 }
                 Ok(httparse::Status::Partial) => {}
@@ -206,27 +261,40 @@ fn left(deadline: Instant) -> Result<Duration, CliError> {
     })
 }
 
-/// An answer that can be measured.
-fn answer(response: &httparse::Response<'_, '_>) -> Result<MeasuredAnswer, String> {
-    let header = |name: &str| {
-        let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
-        std::str::from_utf8(found.value).ok().map(str::trim)
-    };
+/// The text of a header.
+fn header<'a>(response: &'a httparse::Response<'_, '_>, name: &str) -> Option<&'a str> {
+    let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+    std::str::from_utf8(found.value).ok().map(str::trim)
+}
+
+/// The length that the answer announces.
+fn length(response: &httparse::Response<'_, '_>) -> Option<u64> {
+    header(response, "content-length").and_then(|length| length.parse().ok())
+}
+
+/// Refuses an answer that is no 200.
+fn status(response: &httparse::Response<'_, '_>) -> Result<(), String> {
     match response.code {
-        Some(200) => {}
+        Some(200) => Ok(()),
         Some(code @ 300..=399) => {
-            let to = header("location").map_or_else(String::new, |to| format!(" to {to}"));
-            return Err(format!("the server redirects with {code}{to}; measure what it answers itself"));
+            let to = header(response, "location").map_or_else(String::new, |to| format!(" to {to}"));
+            Err(format!("the server redirects with {code}{to}; measure what it answers itself"))
         }
         code => {
             let code = code.unwrap_or_default();
-            return Err(format!("the server answers {code}; name a resource that it answers with 200"));
+            Err(format!("the server answers {code}; name a resource that it answers with 200"))
         }
     }
-    let body_bytes = header("content-length").and_then(|length| length.parse().ok()).ok_or_else(|| {
+}
+
+/// An answer that can be measured.
+fn answer(response: &httparse::Response<'_, '_>) -> Result<MeasuredAnswer, String> {
+    status(response)?;
+    let body_bytes = length(response).ok_or_else(|| {
         "the answer has no Content-Length; name a resource of known length, such as a file".to_owned()
     })?;
-    let says = |word: &str| header("connection").is_some_and(|value| value.eq_ignore_ascii_case(word));
+    let says =
+        |word: &str| header(response, "connection").is_some_and(|value| value.eq_ignore_ascii_case(word));
     let is_last = says("close") || (response.version == Some(0) && !says("keep-alive"));
     Ok(MeasuredAnswer { body_bytes, is_last })
 }

@@ -1,0 +1,185 @@
+//! Infers from a log how back-ends share their capacity among requests.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::learn::queueing::{Reconstruction, Timeline};
+use crate::learn::samples::Sample;
+
+/// How a back-end shares its capacity among its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueDiscipline {
+    /// Requests do not wait for one another: the duration is the demand.
+    Independent,
+    /// So many workers take requests in the order of their arrival.
+    InTurn {
+        /// Workers of each back-end.
+        workers: u32,
+    },
+    /// All requests share so many cores equally.
+    Shared {
+        /// Cores of each back-end.
+        cores: u32,
+    },
+}
+
+impl fmt::Display for QueueDiscipline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: &u32| if *count == 1 { "" } else { "s" };
+        match self {
+            Self::Independent => f.write_str("requests that do not wait for one another"),
+            Self::InTurn { workers } => {
+                write!(f, "{workers} worker{} per back-end, first come first served", plural(workers))
+            }
+            Self::Shared { cores } => {
+                write!(f, "{cores} core{} per back-end, shared equally by all its requests", plural(cores))
+            }
+        }
+    }
+}
+
+/// The numbers of workers or cores that are tried.
+const COUNTS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+
+/// Share of requests that may contradict an order, because times are rounded or logged late.
+const IMPOSSIBLE_MOST: f64 = 0.005;
+
+/// Share of requests that must have found all workers busy, for the order to say anything.
+const WAITING_LEAST: f64 = 0.03;
+
+/// A dependence on load below this needs no correction: 3 % on average.
+const NO_DEPENDENCE: f64 = 0.001;
+
+/// Requests of one URI from which on its mean counts.
+const GROUP_LEAST: u32 = 10;
+
+/// A discipline with the demands under it.
+pub(crate) struct InferredDiscipline {
+    pub(crate) discipline: QueueDiscipline,
+    pub(crate) demands_s: Vec<f32>,
+    /// By how much demands of one URI depend on the number of requests at arrival: root mean square, as a share of the mean.
+    pub(crate) dependence: f64,
+    /// The same of the durations.
+    pub(crate) dependence_before: f64,
+}
+
+/// The discipline under which demands depend least on load. `workers` is how many workers or cores a back-end has, if the user knows.
+pub(crate) fn infer(
+    samples: &[Sample],
+    backends: usize,
+    tolerance_ns: u64,
+    workers: Option<u32>,
+) -> InferredDiscipline {
+    let timeline = Timeline::new(samples, backends);
+    let groups = UriGroups::new(samples);
+    let durations: Vec<f32> = samples.iter().map(|s| (s.takes_ns as f64 / 1e9) as f32).collect();
+    let before = groups.dependence(&durations, &timeline.others_at_arrival);
+    let finish = |discipline, demands_s, found: f64| InferredDiscipline {
+        discipline,
+        demands_s,
+        dependence: found.max(0.0).sqrt(),
+        dependence_before: before.max(0.0).sqrt(),
+    };
+    if before < NO_DEPENDENCE {
+        return finish(QueueDiscipline::Independent, durations, before);
+    }
+    let given = workers.map(|count| [count]);
+    let counts = given.as_ref().map_or(&COUNTS[..], |count| &count[..]);
+    let mut best = (QueueDiscipline::Independent, durations, before);
+    for &cores in counts {
+        let found = timeline.shared(samples, cores).demands_s;
+        let dependence = groups.dependence(&found, &timeline.others_at_arrival);
+        if dependence < best.2 {
+            best = (QueueDiscipline::Shared { cores }, found, dependence);
+        }
+    }
+    if let Some((workers, found)) = in_turn(&timeline, samples, tolerance_ns, counts) {
+        let dependence = groups.dependence(&found.demands_s, &timeline.others_at_arrival);
+        // That nobody overtakes is stronger evidence than a dependence near to none.
+        if dependence < before / 2.0 {
+            best = (QueueDiscipline::InTurn { workers }, found.demands_s, dependence);
+        }
+    }
+    finish(best.0, best.1, best.2)
+}
+
+/// The least number of workers under which no request ends too early, if many requests had to wait for them.
+fn in_turn(
+    timeline: &Timeline,
+    samples: &[Sample],
+    tolerance_ns: u64,
+    counts: &[u32],
+) -> Option<(u32, Reconstruction)> {
+    // Every number up to 16, because the least one that is possible is the true one.
+    let few = if counts.len() == 1 { 0..0 } else { 1..17 };
+    for workers in few.chain(counts.iter().copied().filter(|count| counts.len() == 1 || *count > 16)) {
+        let waiting = timeline.others_at_arrival.iter().filter(|others| **others >= workers).count();
+        if (waiting as f64) < WAITING_LEAST * samples.len() as f64 {
+            return None;
+        }
+        let found = timeline.in_turn(samples, workers, tolerance_ns);
+        // Only those that found all workers busy can contradict.
+        if found.impossible * samples.len() as f64 <= IMPOSSIBLE_MOST * waiting as f64 {
+            return Some((workers, found));
+        }
+    }
+    None
+}
+
+/// Requests of the same URI.
+struct UriGroups {
+    /// The group of each request; `u32::MAX` for one of too few.
+    of: Vec<u32>,
+    count: usize,
+}
+
+impl UriGroups {
+    fn new(samples: &[Sample]) -> Self {
+        let mut counts: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for sample in samples.iter().filter(|sample| sample.counts()) {
+            *counts.entry(sample.uri()).or_default() += 1;
+        }
+        let mut count = 0;
+        let mut number = |requests: &u32| {
+            count += u32::from(*requests >= GROUP_LEAST);
+            if *requests >= GROUP_LEAST { count - 1 } else { u32::MAX }
+        };
+        let numbers: BTreeMap<(u32, u32), u32> = counts.iter().map(|(uri, n)| (*uri, number(n))).collect();
+        let of =
+            samples.iter().map(|sample| numbers.get(&sample.uri()).copied().unwrap_or(u32::MAX)).collect();
+        Self { of, count: count as usize }
+    }
+
+    /// How much demands of a group depend on the number of other requests at arrival: the mean square of the bias at each number, as a
+    /// share of the group's mean, less what chance gives.
+    fn dependence(&self, demands_s: &[f32], others: &[u32]) -> f64 {
+        const BINS: usize = 64;
+        let mut means = vec![(0.0f64, 0.0f64); self.count];
+        for (group, demand_s) in self.of.iter().zip(demands_s) {
+            if let Some((sum, count)) = means.get_mut(*group as usize) {
+                *sum += f64::from(*demand_s);
+                *count += 1.0;
+            }
+        }
+        let mut bins = [(0.0f64, 0.0f64, 0.0f64); BINS];
+        for ((group, demand_s), others) in self.of.iter().zip(demands_s).zip(others) {
+            let Some((sum, count)) = means.get(*group as usize).filter(|(sum, _)| *sum > 0.0) else {
+                continue;
+            };
+            // A single long request must not decide.
+            let relative = (f64::from(*demand_s) * count / sum).min(10.0) - 1.0;
+            let bin = &mut bins[(*others as usize).min(BINS - 1)];
+            *bin = (bin.0 + 1.0, bin.1 + relative, bin.2 + relative * relative);
+        }
+        let total: f64 = bins.iter().map(|(count, ..)| count).sum();
+        let bias = |&(count, sum, squares): &(f64, f64, f64)| {
+            if count < 20.0 {
+                return 0.0;
+            }
+            let mean = sum / count;
+            let variance = (squares / count - mean * mean).max(0.0);
+            count * (mean * mean - variance / count)
+        };
+        bins.iter().map(bias).sum::<f64>() / total.max(1.0)
+    }
+}
