@@ -109,8 +109,9 @@ impl SeedWorkloads {
             such.map(|run| run.requests(extent).0).max().map(|requests| (of, requests))
         });
         let made = wanted.collect::<Vec<_>>().into_par_iter().map(|(of, requests)| {
-            let count = requests.to_string();
-            let overrides = [of.0.parameters(), &[("requests", count.as_str())]].concat();
+            let (count, minute_s) = (requests.to_string(), extent.window.minute_s().to_string());
+            let given = [("requests", count.as_str()), ("minute_s", minute_s.as_str())];
+            let overrides = [of.0.parameters(), &given].concat();
             let mut made = plimsoll_synth::build("worldcup66", &overrides, seed)?;
             if of.1 {
                 made = made.with_requests_per_minute(&extent.window.requests_per_minute())?;

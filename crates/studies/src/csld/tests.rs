@@ -98,3 +98,21 @@ fn seeds_and_times_are_as_asked() {
     let (full, less) = (requests(&setting), requests(&CsldSetting { minutes: Some(3.0), ..setting }));
     assert!((full as f64 / less as f64 - 10.0).abs() < 0.01);
 }
+
+#[test]
+fn the_peak_day_arrives_at_the_papers_rates() {
+    let extent = WebExtent { warmup_s: 1.0, measured_s: 1.0, window: PeakWindow { length_s: 21.0 } };
+    let run = WebRun::figure(WebStrategy::RoundRobin, (3, 50));
+    let workloads = SeedWorkloads::new(&[run], &extent, 1).unwrap();
+    let workload = workloads.of(&run).unwrap();
+    let times_s: Vec<f64> = workload
+        .requests::<crate::workload::WorkloadError>()
+        .unwrap()
+        .map(|request| request.unwrap().time.as_secs_f64())
+        .collect();
+    assert_eq!(times_s.len() as u64, run.requests(&extent).0);
+    let within = |from: f64| times_s.iter().filter(|&&s| (from..from + 1.0).contains(&s)).count();
+    // The first second is at the least rate, and the peak is 20 seconds in.
+    assert!((1_800..2_000).contains(&within(0.0)), "{}", within(0.0));
+    assert!((3_200..3_800).contains(&within(19.5)), "{}", within(19.5));
+}
