@@ -137,14 +137,7 @@ impl ReplayedRun {
                 self.known(report.backend)?;
                 self.core.report(report, now);
             }
-            What::Sniffed(sniffed) => {
-                self.known(sniffed.backend)?;
-                self.core.sniffed(sniffed, now);
-            }
-            What::HostMetrics(metrics) => {
-                self.known(metrics.backend)?;
-                self.core.host_metrics(metrics, now);
-            }
+            What::Sniffed(_) | What::HostMetrics(_) => self.observed(what, now)?,
             What::Shared(sum) => self.core.share(sum, now),
             What::Health { backend, health } => {
                 self.known(*backend)?;
@@ -178,6 +171,22 @@ impl ReplayedRun {
             What::Admission(admission) => self.core.set_admission(*admission, now),
             What::Ticked => self.core.tick(now),
             What::Run(_) | What::Offered { .. } | What::Answered { .. } | What::Started { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Plays what a layer-4 front-end saw pass, and what was measured at back-ends.
+    fn observed(&mut self, what: &What, now: Time) -> Result<(), String> {
+        match what {
+            What::Sniffed(sniffed) => {
+                self.known(sniffed.backend)?;
+                self.core.sniffed(sniffed, now);
+            }
+            What::HostMetrics(metrics) => {
+                self.known(metrics.backend)?;
+                self.core.host_metrics(metrics, now);
+            }
+            _ => {}
         }
         Ok(())
     }
