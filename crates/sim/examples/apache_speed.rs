@@ -42,6 +42,37 @@ fn documents(seed: u64) -> (Vec<u64>, Vec<f64>) {
     (sizes, below)
 }
 
+/// So many requests with the mix of table 1.
+fn requests_of<'a>(
+    requests: usize,
+    targets: &'a Targets,
+    below: &'a [f64],
+    seed: u64,
+) -> impl Iterator<Item = SimRequest> + 'a {
+    let mut rng = Rng::new(seed, 2);
+    (0..requests).map(move |_| {
+        let (place, kind) = (rng.unit(), rng.unit());
+        let target = below.partition_point(|&part| part <= place).min(FILES - 1);
+        let answer = match kind {
+            kind if kind < DOCUMENTS => AnswerKind::Document,
+            kind if kind < DOCUMENTS + NOT_MODIFIED => AnswerKind::NotModified,
+            _ => AnswerKind::Invalid,
+        };
+        let size_bytes = if answer == AnswerKind::Document { targets.size_bytes[target] } else { 0 };
+        SimRequest {
+            time: Time::ZERO,
+            target: target as u32,
+            size_bytes,
+            service: Nanos::ZERO,
+            client: 0,
+            class: 0,
+            kind: Kind::Static,
+            answer,
+            http11: false,
+        }
+    })
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let requests: usize = args.next().as_deref().unwrap_or("4000000").parse()?;
@@ -74,28 +105,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Cluster::new(BACKENDS),
         AdmissionControl::UNLIMITED,
     );
-    let mut rng = Rng::new(seed, 2);
-    let mut source = (0..requests).map(|_| {
-        let (place, kind) = (rng.unit(), rng.unit());
-        let target = below.partition_point(|&part| part <= place).min(FILES - 1);
-        let answer = match kind {
-            kind if kind < DOCUMENTS => AnswerKind::Document,
-            kind if kind < DOCUMENTS + NOT_MODIFIED => AnswerKind::NotModified,
-            _ => AnswerKind::Invalid,
-        };
-        let size_bytes = if answer == AnswerKind::Document { targets.size_bytes[target] } else { 0 };
-        Ok(SimRequest {
-            time: Time::ZERO,
-            target: target as u32,
-            size_bytes,
-            service: Nanos::ZERO,
-            client: 0,
-            class: 0,
-            kind: Kind::Static,
-            answer,
-            http11: false,
-        })
-    });
+    let mut source = requests_of(requests, &targets, &below, seed).map(Ok);
     let simulation = Simulation {
         config: &config,
         recording: Recording::default(),

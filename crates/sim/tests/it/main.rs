@@ -3,7 +3,11 @@
 
 mod adaptload_model;
 mod adaptload_theory;
+mod apache_front_ends;
+mod apache_measuring;
 mod apache_model;
+mod apache_run;
+mod apache_theory;
 mod common;
 mod engine;
 mod fifo_theory;

@@ -64,7 +64,8 @@ const BY_REQUEST: &[&str] = &[
 /// What does not go together with a model in which a front-end chooses for connections.
 fn check_connections(s: &Scenario) -> Result<(), ScenarioError> {
     let (model, policy) = (s.model.name, s.strategy.policy);
-    if BY_REQUEST.contains(&policy.name) {
+    let reads_requests = s.model_params.get::<u32>("front_end").is_some_and(|front_end| front_end > 0);
+    if BY_REQUEST.contains(&policy.name) && !reads_requests {
         return Err(ScenarioError::UnknownAtSyn { model, policy: policy.name });
     }
     if s.arrivals == Arrivals::Closed {

@@ -55,7 +55,8 @@ pub enum ScenarioError {
     /// A policy that goes by what is asked for, where only the connection is known.
     #[error(
         "in the model `{model}` the front-end chooses when a connection is opened, and knows nothing of the request then, by which \
-         `{policy}` chooses: take a policy that goes by loads or in turn, or the model `lard`, whose front-end reads requests"
+         `{policy}` chooses: take a policy that goes by loads or in turn, or a front-end \
+         that reads requests (`--set {model}.front_end=1`)"
     )]
     UnknownAtSyn {
         /// The model.

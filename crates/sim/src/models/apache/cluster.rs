@@ -20,6 +20,7 @@ use crate::workload::SimRequest;
 
 mod arriving;
 mod faults;
+mod handing;
 mod measuring;
 mod sending;
 mod serving;
@@ -63,6 +64,12 @@ pub(super) struct ApacheCluster<'a> {
     costs: ApacheCosts,
     options: OfferOptions,
     core: Core,
+    /// Whether the front-end reads requests before it chooses.
+    reads_requests: bool,
+    /// Whether it chooses for each of them, on connections that stay, too.
+    chooses_each: bool,
+    /// Whether an idle process holds a connection as soon as the back-end has it.
+    holds_at_once: bool,
     /// Whether the policy hears of requests.
     sniffs: bool,
     source: Requests<'a>,
@@ -98,12 +105,17 @@ impl<'a> ApacheCluster<'a> {
     pub(super) fn new(params: ApacheParams, simulation: Simulation<'a>) -> Self {
         let Simulation { config, recording, core, cache, source, observer, .. } = simulation;
         let (costs, backends) = (ApacheCosts::new(&params), core.view().len());
-        let begins = if params.counted_from_syn == 1 { Phase::Active } else { Phase::Connecting };
+        let reads_requests = params.front_end > 0;
+        let begins =
+            if params.counted_from_syn == 1 || reads_requests { Phase::Active } else { Phase::Connecting };
         Self {
             config,
             params,
             costs,
             options: OfferOptions { begins, ..OfferOptions::PLAIN },
+            reads_requests,
+            chooses_each: params.front_end > 1,
+            holds_at_once: params.held_from_syn == 1 || reads_requests,
             sniffs: core.policy().capabilities().can_sniff(),
             core,
             source,

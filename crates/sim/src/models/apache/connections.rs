@@ -18,7 +18,7 @@ pub(super) const NO_PROCESS: u16 = u16::MAX;
 pub(super) enum ConnectionStage {
     /// Not in use.
     Free,
-    /// The core holds it, or its client waits to try again.
+    /// No back-end has its request: that is on its way to the front-end, or the core holds it, or its client waits to try again.
     Unassigned,
     /// A back-end has its SYN; the request is on its way.
     Coming,
@@ -32,6 +32,17 @@ pub(super) enum ConnectionStage {
     Closing,
 }
 
+/// Whose connection it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnectionRole {
+    /// A client's.
+    Client,
+    /// That of a front-end that measures.
+    Probe,
+    /// That of a back-end which fetches an answer for this connection, of this generation, from another back-end.
+    Fetch(ConnectionId, u32),
+}
+
 /// See the module's documentation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WebConnection {
@@ -42,8 +53,7 @@ pub(super) struct WebConnection {
     pub(super) backend: u16,
     /// The process that holds it, or [`NO_PROCESS`].
     pub(super) process: u16,
-    /// Sent by a front-end that measures.
-    pub(super) is_probe: bool,
+    pub(super) role: ConnectionRole,
     /// Whether the policy expects its document to be read from disk, where it predicts that.
     pub(super) expected_miss: Option<bool>,
     /// Stays for further requests.
@@ -80,7 +90,7 @@ pub(super) struct WebConnections {
 
 impl WebConnections {
     pub(super) fn insert(&mut self, connection: WebConnection) -> ConnectionId {
-        self.live += usize::from(!connection.is_probe);
+        self.live += usize::from(connection.role == ConnectionRole::Client);
         if let Some(id) = self.free.pop() {
             let slot = &mut self.slots[id as usize];
             *slot = WebConnection { generation: slot.generation, ..connection };
@@ -111,7 +121,7 @@ impl WebConnections {
     pub(super) fn remove(&mut self, id: ConnectionId) {
         let slot = &mut self.slots[id as usize];
         debug_assert_ne!(slot.stage, ConnectionStage::Free, "a connection ends once");
-        self.live -= usize::from(!slot.is_probe);
+        self.live -= usize::from(slot.role == ConnectionRole::Client);
         slot.stage = ConnectionStage::Free;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id);
@@ -120,6 +130,15 @@ impl WebConnections {
     /// Connections of clients that have not ended.
     pub(super) fn live(&self) -> usize {
         self.live
+    }
+
+    /// Processes of back-end `b` no longer hold connections whose next request has no back-end.
+    pub(super) fn leave(&mut self, b: u16) {
+        for slot in &mut self.slots {
+            if slot.backend == b && slot.stage == ConnectionStage::Unassigned {
+                slot.process = NO_PROCESS;
+            }
+        }
     }
 
     /// Those that back-end `b` has, in order of their numbers.

@@ -12,6 +12,7 @@
 //! - A response goes out by slow start. The process is free again when the rest of the response fits into the send buffer.
 //! - Requests for a document that is being read wait for that read. Dynamic requests and those without a document need no disk.
 //! - The server latency ends with the first segment of the answer. The kernel's work in the same slice, after that segment, counts in.
+//! - Front-ends that read requests (`front_end`) are those of Pai et al., ASPLOS 1998, section 5.
 //! - An HTTP/1.1 request goes on its client's connection if that has answered all before; otherwise its client opens another one,
 //!   for that request alone where the first is at work.
 

@@ -88,6 +88,13 @@ plimsoll_policy::params! {
         keep_alive_s: Nanos = Nanos::from_secs(15), 0.0..=1000000.0, "s";
         /// The most requests on it (`MaxKeepAliveRequests`).
         keep_alive_requests: u32 = 100, 1..=1000000, "requests";
+        /// What the front-end does: 0 chooses when a connection is opened, 1 reads its first request and hands it off, 2 hands it off for
+        /// each request, 3 hands it off once, and its back-end fetches other answers from the back-ends chosen for them.
+        front_end: u32 = 0, 0..=3, "";
+        /// CPU time of a back-end to take a connection over from a front-end that reads requests, or to give it away.
+        handoff_us: f64 = 66.0, 0.0..=1e9, "µs";
+        /// CPU time of a back-end to take each started 512 bytes from another one.
+        relay_per_512_bytes_us: f64 = 37.0, 0.0..=1e9, "µs";
         /// CPU time to measure a back-end once (table 2: 0, 5 or 10 ms).
         metrics_cpu_s: Nanos = Nanos::ZERO, 0.0..=1000000.0, "s";
         /// 1 has a measurement take that CPU time at once, before all processes; 0 has a daemon take it by its credit, which overload
@@ -111,7 +118,9 @@ pub(super) struct ApacheCosts {
     pub(super) no_document: u64,
     pub(super) fork: u64,
     pub(super) context_switch: u64,
+    pub(super) handoff: u64,
     transmit_512: u64,
+    relay_512: u64,
     disk_latency: u64,
     disk_transfer_4096: u64,
 }
@@ -126,6 +135,8 @@ impl ApacheCosts {
             no_document: ns(p.no_document_us),
             fork: ns(p.fork_us),
             context_switch: ns(p.context_switch_us),
+            handoff: ns(p.handoff_us),
+            relay_512: ns(p.relay_per_512_bytes_us),
             transmit_512: ns(p.transmit_per_512_bytes_us),
             disk_latency: ns(p.disk_latency_us),
             disk_transfer_4096: ns(p.disk_transfer_per_4096_bytes_us),
@@ -136,6 +147,11 @@ impl ApacheCosts {
     #[inline]
     pub(super) fn transmit(&self, sent: u64, until: u64) -> u64 {
         (until.div_ceil(512) - sent.div_ceil(512)).saturating_mul(self.transmit_512)
+    }
+
+    /// CPU time to take a response from another back-end, in nanoseconds.
+    pub(super) fn relay(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(512).saturating_mul(self.relay_512)
     }
 
     /// Disk time to read a document.

@@ -27,6 +27,8 @@ pub(super) enum ProcessStage {
     Answers,
     /// Its response does not fit into the send buffer.
     Blocked,
+    /// Waits for another back-end, from which it fetches the answer.
+    Fetches,
 }
 
 /// A server process.
@@ -36,6 +38,8 @@ pub(super) struct ServerProcess {
     pub(super) connection: ConnectionId,
     /// CPU time that is left when the first segment is out; [`NO_MARK`] when it is, or there is none.
     pub(super) mark: u64,
+    /// Serves other back-ends, and counts in no limit: otherwise two that wait for each other's processes could wait forever.
+    pub(super) helps: bool,
 }
 
 /// See [`ServerProcess::mark`].
@@ -59,6 +63,10 @@ pub(super) struct ProcessPool {
     gone: Vec<u16>,
     /// The one that has been idle longest is first, and gets the next connection.
     idle: VecDeque<u16>,
+    /// Idle ones that serve other back-ends.
+    helpers: Vec<u16>,
+    /// How many of these there are.
+    helper_count: usize,
     /// Processes to fork next time.
     rate: u32,
     /// Forks under way.
@@ -75,6 +83,8 @@ impl ProcessPool {
             processes: Vec::new(),
             gone: Vec::new(),
             idle: VecDeque::new(),
+            helpers: Vec::new(),
+            helper_count: 0,
             rate: 1,
             forking: 0,
         }
@@ -90,15 +100,36 @@ impl ProcessPool {
         &mut self.processes[usize::from(p - FIRST)]
     }
 
+    /// A process that serves other back-ends, and whether it is new.
+    pub(super) fn helper(&mut self) -> (u16, bool) {
+        if let Some(p) = self.helpers.pop() {
+            return (p, false);
+        }
+        let p = self.place();
+        self.get_mut(p).helps = true;
+        self.helper_count += 1;
+        (p, true)
+    }
+
     /// A new idle process.
     pub(super) fn add(&mut self) -> u16 {
-        let process = ServerProcess { stage: ProcessStage::Idle, connection: NO_CONNECTION, mark: NO_MARK };
+        let p = self.place();
+        self.idle.push_back(p);
+        p
+    }
+
+    fn place(&mut self) -> u16 {
+        let process = ServerProcess {
+            stage: ProcessStage::Idle,
+            connection: NO_CONNECTION,
+            mark: NO_MARK,
+            helps: false,
+        };
         let p = self.gone.pop().unwrap_or_else(|| {
             self.processes.push(process);
             self.processes.len() as u16 - 1 + FIRST
         });
         *self.get_mut(p) = process;
-        self.idle.push_back(p);
         p
     }
 
@@ -116,12 +147,17 @@ impl ProcessPool {
     pub(super) fn release(&mut self, p: u16) {
         let process = self.get_mut(p);
         (process.stage, process.connection) = (ProcessStage::Idle, NO_CONNECTION);
-        self.idle.push_back(p);
+        let helps = process.helps;
+        if helps {
+            self.helpers.push(p);
+        } else {
+            self.idle.push_back(p);
+        }
     }
 
     /// Processes that there are.
     pub(super) fn len(&self) -> usize {
-        self.processes.len() - self.gone.len()
+        self.processes.len() - self.gone.len() - self.helper_count
     }
 
     /// Counts idle processes. Returns how many to fork. A parent that is still forking does nothing else.

@@ -9,7 +9,7 @@ use super::{ApacheCluster, ApacheEvent};
 use crate::config::{DecisionMade, RunError};
 use crate::model_spec::SourceError;
 use crate::models::apache::connections::{
-    ConnectionId, ConnectionStage, NO_CONNECTION, NO_PROCESS, WebConnection,
+    ConnectionId, ConnectionRole, ConnectionStage, NO_CONNECTION, NO_PROCESS, WebConnection,
 };
 use crate::workload::SimRequest;
 
@@ -41,7 +41,14 @@ impl ApacheCluster<'_> {
             }
             self.kept[client] = id;
         }
-        self.syn(id);
+        if self.reads_requests {
+            // The front-end accepts by itself, and chooses when the request is there.
+            let connection = self.connections.get(id);
+            let (at, generation) = (self.now + connection.round_trip, connection.generation);
+            self.queue.push(at, ApacheEvent::Request(id, generation));
+        } else {
+            self.syn(id);
+        }
         Ok(())
     }
 
@@ -53,7 +60,7 @@ impl ApacheCluster<'_> {
             assigned: None,
             backend: u16::MAX,
             process: NO_PROCESS,
-            is_probe: false,
+            role: ConnectionRole::Client,
             expected_miss: None,
             persistent,
             refused: 0,
@@ -83,26 +90,38 @@ impl ApacheCluster<'_> {
         }
         let old = self.connections.get(id);
         let b = old.backend;
-        if old.stage != ConnectionStage::Kept || self.core.view().health(BackendId(b)) != Health::Up {
+        if old.stage != ConnectionStage::Kept {
+            return false;
+        }
+        if !self.chooses_each && self.core.view().health(BackendId(b)) != Health::Up {
             return false;
         }
         let connection = self.connections.get_mut(id);
         connection.generation = connection.generation.wrapping_add(1);
         (connection.number, connection.asked) = (new.number, new.asked);
         (connection.arrived, connection.requested) = (self.now, self.now);
+        if self.chooses_each {
+            connection.stage = ConnectionStage::Unassigned;
+            self.syn(id);
+            return true;
+        }
         self.sniff_request(id);
         let process = self.connections.get(id).process;
         self.take_up(b, process, id);
         true
     }
 
-    /// The SYN of a connection is at the front-end.
+    /// The SYN of a connection is at the front-end, or the request of one that the front-end has accepted itself.
     #[inline]
     pub(super) fn syn(&mut self, id: ConnectionId) {
         let number = self.offers;
         self.offers += 1;
-        let client = u64::from(self.connections.get(id).client);
-        let request = Request { kind: Kind::Connection, client, ..Request::of(number, TargetId(0)) };
+        let request = if self.reads_requests {
+            self.read_request(id, number)
+        } else {
+            let client = u64::from(self.connections.get(id).client);
+            Request { kind: Kind::Connection, client, ..Request::of(number, TargetId(0)) }
+        };
         let offered = self.core.offer_with(&request, &self.options, self.now);
         self.carry_out(id, number, offered);
     }
@@ -125,6 +144,10 @@ impl ApacheCluster<'_> {
             }
             Offered::Rejected(_) => {
                 self.tally.rejected += 1;
+                let WebConnection { backend, process, .. } = *self.connections.get(id);
+                if process != NO_PROCESS {
+                    self.release(backend, process);
+                }
                 self.forget(id);
             }
             Offered::Poll(candidates) => {
@@ -159,6 +182,9 @@ impl ApacheCluster<'_> {
     /// The back-end that was chosen gets the SYN.
     #[inline]
     fn forward(&mut self, id: ConnectionId, assigned: &Assigned) {
+        if self.reads_requests {
+            return self.hand_off(id, assigned);
+        }
         let (target, backend) = (self.connections.get(id).asked.target, assigned.backend);
         let b = backend.0;
         let load = self.core.view().load(backend);
@@ -172,7 +198,7 @@ impl ApacheCluster<'_> {
             self.results.opened += 1;
             self.tally.assigned();
         }
-        if !self.accepts(b, id) {
+        if !self.accepts(b, id, self.costs.establish) {
             self.refused(id);
             return;
         }
@@ -182,12 +208,12 @@ impl ApacheCluster<'_> {
         self.queue.push(at, ApacheEvent::Request(id, generation));
     }
 
-    /// Whether back-end `b` takes a SYN: an idle process holds the connection, or there is room in the backlog.
+    /// Whether back-end `b` takes a connection, which costs its kernel this: an idle process holds the connection, or there is room in the backlog.
     #[inline]
-    pub(super) fn accepts(&mut self, b: u16, id: ConnectionId) -> bool {
+    pub(super) fn accepts(&mut self, b: u16, id: ConnectionId, cost: u64) -> bool {
         let node = &mut self.nodes[usize::from(b)];
         let backlog = self.params.backlog as usize;
-        if self.params.held_from_syn == 1 {
+        if self.holds_at_once {
             match node.pool.take_idle(id) {
                 Some(p) => self.connections.get_mut(id).process = p,
                 None if node.pending.len() < backlog => node.pending.push_back(id),
@@ -198,7 +224,7 @@ impl ApacheCluster<'_> {
         } else {
             return false;
         }
-        self.kernel(b, self.costs.establish);
+        self.kernel(b, cost);
         true
     }
 
@@ -239,6 +265,10 @@ impl ApacheCluster<'_> {
             return;
         }
         connection.requested = self.now;
+        if connection.stage == ConnectionStage::Unassigned {
+            self.syn(id);
+            return;
+        }
         connection.stage = ConnectionStage::Pending;
         let (b, process) = (connection.backend, connection.process);
         if self.params.counted_from_syn == 0
@@ -251,7 +281,7 @@ impl ApacheCluster<'_> {
         self.sniff_request(id);
         if process != NO_PROCESS {
             self.take_up(b, process, id);
-        } else if self.params.held_from_syn == 0 {
+        } else if !self.holds_at_once {
             self.established_at(b, id);
         }
     }

@@ -4,7 +4,7 @@ use plimsoll_policy::{Ending, Health};
 
 use super::ApacheCluster;
 use crate::config::{Fault, FaultAction};
-use crate::models::apache::connections::ConnectionStage;
+use crate::models::apache::connections::{ConnectionRole, ConnectionStage};
 
 impl ApacheCluster<'_> {
     pub(super) fn fault(&mut self, fault: Fault) {
@@ -26,8 +26,12 @@ impl ApacheCluster<'_> {
 
     /// Back-end `b` fails: its connections are lost.
     fn fail(&mut self, b: u16) {
+        self.connections.leave(b);
         for id in self.connections.of_backend(b) {
             let connection = *self.connections.get(id);
+            if let ConnectionRole::Fetch(owner, generation) = connection.role {
+                self.fetch_fails(owner, generation);
+            }
             if let Some(assigned) = &connection.assigned {
                 self.core.complete(assigned, Ending::FAILED, self.now);
                 let answered = matches!(connection.stage, ConnectionStage::Kept | ConnectionStage::Closing);

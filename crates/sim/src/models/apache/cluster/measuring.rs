@@ -4,7 +4,9 @@ use plimsoll_policy::{BackendId, HostMetrics, Nanos, SniffedKind, Time};
 
 use super::{ApacheCluster, ApacheEvent};
 use crate::models::apache::clients::AskedPage;
-use crate::models::apache::connections::{ConnectionId, ConnectionStage, NO_PROCESS, WebConnection};
+use crate::models::apache::connections::{
+    ConnectionId, ConnectionRole, ConnectionStage, NO_PROCESS, WebConnection,
+};
 use crate::models::apache::processes::DAEMON;
 
 impl ApacheCluster<'_> {
@@ -104,7 +106,7 @@ impl ApacheCluster<'_> {
             assigned: None,
             backend: b,
             process: NO_PROCESS,
-            is_probe: true,
+            role: ConnectionRole::Probe,
             expected_miss: None,
             persistent: false,
             refused: 0,
@@ -119,7 +121,7 @@ impl ApacheCluster<'_> {
             window: 0,
             load: 0,
         });
-        if !self.accepts(b, id) {
+        if !self.accepts(b, id, self.costs.establish) {
             self.nodes[usize::from(b)].probe.refused = true;
             self.forget(id);
             return;
@@ -127,7 +129,7 @@ impl ApacheCluster<'_> {
         let process = self.connections.get(id).process;
         if process != NO_PROCESS {
             self.take_up(b, process, id);
-        } else if self.params.held_from_syn == 0 {
+        } else if !self.holds_at_once {
             self.established_at(b, id);
         }
     }

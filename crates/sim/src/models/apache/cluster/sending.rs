@@ -4,7 +4,9 @@ use plimsoll_policy::{BackendId, Ending, Nanos, SniffedKind, Time};
 
 use super::{ApacheCluster, ApacheEvent};
 use crate::jobs::Job;
-use crate::models::apache::connections::{ConnectionId, ConnectionStage, NO_PROCESS, WebConnection};
+use crate::models::apache::connections::{
+    ConnectionId, ConnectionRole, ConnectionStage, NO_PROCESS, WebConnection,
+};
 use crate::models::apache::processes::ProcessStage;
 
 impl ApacheCluster<'_> {
@@ -21,7 +23,7 @@ impl ApacheCluster<'_> {
         }
         let closes = self.closes(id);
         // It was sent before the connection was torn down.
-        let teardown = if closes { self.nodes[usize::from(b)].takes(self.costs.teardown) } else { 0 };
+        let teardown = self.nodes[usize::from(b)].takes(self.teardown(id));
         let connection = self.connections.get(id);
         let sent = Time::from_nanos(self.now.as_nanos() - teardown).max(connection.requested);
         let (is_whole, bytes) = (connection.sent == connection.asked.bytes, connection.asked.bytes);
@@ -79,9 +81,10 @@ impl ApacheCluster<'_> {
     #[inline]
     fn answered(&mut self, id: ConnectionId, last: Time, closes: bool) {
         let connection = *self.connections.get(id);
-        let Some(assigned) = connection.assigned else {
-            self.probe_answered(id, last);
-            return;
+        let assigned = match (connection.role, connection.assigned) {
+            (ConnectionRole::Client, Some(assigned)) => assigned,
+            (ConnectionRole::Fetch(owner, generation), _) => return self.fetched(id, owner, generation),
+            _ => return self.probe_answered(id, last),
         };
         let user = last.since(connection.arrived) + connection.round_trip;
         self.results.user_latency_ns.record(user.as_nanos());
@@ -106,6 +109,9 @@ impl ApacheCluster<'_> {
             self.connections.get_mut(id).stage = ConnectionStage::Kept;
             let timeout = last.max(self.now) + self.params.keep_alive_s;
             self.queue.push(timeout, ApacheEvent::KeepAlive(id, connection.generation));
+            if self.chooses_each {
+                self.request_ends(id);
+            }
         }
         if starts {
             self.restart();

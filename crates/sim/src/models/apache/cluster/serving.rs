@@ -3,7 +3,7 @@
 use plimsoll_policy::SniffedKind;
 
 use super::{ApacheCluster, ApacheEvent};
-use crate::models::apache::connections::{ConnectionId, ConnectionStage, NO_PROCESS};
+use crate::models::apache::connections::{ConnectionId, ConnectionRole, ConnectionStage, NO_PROCESS};
 use crate::models::apache::cpu::{Discipline, SliceEnd};
 use crate::models::apache::processes::{DAEMON, NO_MARK, PARENT, ProcessStage};
 
@@ -72,7 +72,8 @@ impl ApacheCluster<'_> {
         let connection = self.connections.get(id);
         let asked = &connection.asked;
         let before = self.costs.basic + asked.compute;
-        let needs_document = asked.kind == SniffedKind::Static && asked.bytes > 0 && !connection.is_probe;
+        let needs_document =
+            asked.kind == SniffedKind::Static && asked.bytes > 0 && connection.role != ConnectionRole::Probe;
         let expected = connection.expected_miss;
         let node = &mut self.nodes[usize::from(b)];
         if needs_document && !node.cache.access(u64::from(asked.target)) {
@@ -88,8 +89,8 @@ impl ApacheCluster<'_> {
     /// The work from here to the end of what a process does for a request: it begins with `before`, sends what the first window
     /// allows, and closes the connection unless that stays.
     #[inline]
-    fn answer_work(&mut self, b: u16, p: u16, id: ConnectionId, before: u64) -> u64 {
-        let closes = self.closes(id);
+    pub(super) fn answer_work(&mut self, b: u16, p: u16, id: ConnectionId, before: u64) -> u64 {
+        let close = self.teardown(id);
         let connection = self.connections.get_mut(id);
         let bytes = connection.asked.bytes;
         let segment = self.params.segment_bytes;
@@ -101,7 +102,6 @@ impl ApacheCluster<'_> {
         let no_document = matches!(connection.asked.kind, SniffedKind::Conditional | SniffedKind::Invalid);
         let before = before + if no_document { self.costs.no_document } else { 0 };
         let first = bytes.min(segment);
-        let close = if closes { self.costs.teardown } else { 0 };
         let after = self.costs.transmit(first, connection.sent) + close;
         let work = before + self.costs.transmit(0, first) + after;
         let node = &mut self.nodes[usize::from(b)];
@@ -116,6 +116,13 @@ impl ApacheCluster<'_> {
     pub(super) fn closes(&self, id: ConnectionId) -> bool {
         let connection = self.connections.get(id);
         !connection.persistent || connection.requests >= self.params.keep_alive_requests
+    }
+
+    /// What a process needs to close its connection after the answer under way, in nanoseconds. Back-ends keep theirs to one another.
+    #[inline]
+    pub(super) fn teardown(&self, id: ConnectionId) -> u64 {
+        let of_client = !matches!(self.connections.get(id).role, ConnectionRole::Fetch(..));
+        if of_client && self.closes(id) { self.costs.teardown } else { 0 }
     }
 
     /// A slice ends, if it is the one under way.
@@ -162,7 +169,7 @@ impl ApacheCluster<'_> {
         let since_ns = process.mark - left;
         process.mark = NO_MARK;
         let connection = self.connections.get(process.connection);
-        if !connection.is_probe {
+        if connection.role == ConnectionRole::Client {
             let latency_ns = self.now.since(connection.requested).as_nanos().saturating_sub(since_ns);
             self.results.server_latency_ns.record(latency_ns);
         }
@@ -279,6 +286,10 @@ impl ApacheCluster<'_> {
         let node = &mut self.nodes[usize::from(b)];
         let id = node.pool.get(p).connection;
         self.connections.get_mut(id).process = NO_PROCESS;
+        if node.pool.get(p).helps {
+            node.pool.release(p);
+            return;
+        }
         match node.pending.pop_front() {
             Some(next) => self.hold(b, p, next),
             None => node.pool.release(p),
