@@ -252,7 +252,7 @@ pub(super) fn predictions(seeds: Seeds<'_>) -> String {
 pub(super) fn locality(seeds: Seeds<'_>) -> String {
     let of =
         |n| S::FIGURES.map(|s| format!("{} {}", s.title(), latency(seeds, low_locality(s, n)))).join(", ");
-    format!("Latencies in seconds with ten times as many files: {}.", cases(&[1, 4], of))
+    format!("Latencies in seconds with twice as many files: {}.", cases(&[1, 4], of))
 }
 
 /// Short round trips.

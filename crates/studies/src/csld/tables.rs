@@ -176,7 +176,7 @@ pub(super) fn beyond(part: CsldPart, seeds: &[CsldResults]) -> Vec<Section> {
         .table(grid(seeds, "Standard deviation of dynamic costs", &[S::WrrA, S::Csld], &deviations))
         .table(grid(
             seeds,
-            "Round trips of 20 ms, and ten times as many files",
+            "Round trips of 20 ms, and twice as many files",
             &with_lc,
             &[
                 ("20 ms, case 1".to_owned(), &|s| short_trips(s, 1)),
