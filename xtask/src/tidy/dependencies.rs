@@ -16,6 +16,7 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("cache", &[]),
     ("classes", &[]),
     ("policy", &["cache"]),
+    ("sniffer", &["classes", "policy"]),
     ("synth", &[]),
     ("trace", &["synth"]),
     ("sim", &["policy", "cache", "synth"]),

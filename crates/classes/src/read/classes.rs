@@ -7,7 +7,7 @@ use toml::de::DeTable;
 
 use crate::bounds::{CLASSES_MOST, COUNT_MOST, NAME_BYTES_MOST};
 use crate::content_class::{ContentClass, MergedClass};
-use crate::read::reader::{FileReader, FileTable, nearest};
+use crate::read::reader::{ClassFileTable, FileReader, nearest};
 
 /// The longest time that a cost may have: a day, in seconds.
 const TIME_MOST_S: f64 = 86_400.0;
@@ -39,7 +39,7 @@ impl<'a> ReadClasses<'a> {
         let mut aliases = Vec::new();
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, (span, table)) in tables.into_iter().enumerate() {
-            let table = FileTable { key: format!("class[{at}]"), span, table };
+            let table = ClassFileTable { key: format!("class[{at}]"), span, table };
             reader.unknown_keys(
                 &table.key,
                 table.table,
@@ -69,7 +69,7 @@ impl<'a> ReadClasses<'a> {
         out
     }
 
-    fn class(&mut self, reader: &mut FileReader<'_>, table: &FileTable<'_>, name: &'a str) {
+    fn class(&mut self, reader: &mut FileReader<'_>, table: &ClassFileTable<'_>, name: &'a str) {
         if table.table.get("cpu_s").is_none() {
             let remedy = "write `cpu_s = …` with the mean CPU time of a request in seconds, or `same_as = \"…\"` with the name of another class";
             reader.wrong(&table.of("cpu_s"), table.span.clone(), "is missing", remedy);
@@ -94,7 +94,7 @@ impl<'a> ReadClasses<'a> {
     fn alias(
         &mut self,
         reader: &mut FileReader<'_>,
-        table: &FileTable<'a>,
+        table: &ClassFileTable<'a>,
         name: Option<&'a str>,
         to: &mut Vec<Alias<'a>>,
     ) {
@@ -164,7 +164,7 @@ impl<'a> ReadClasses<'a> {
     }
 }
 
-fn check_name(reader: &mut FileReader<'_>, table: &FileTable<'_>, name: &str, span: &Range<usize>) {
+fn check_name(reader: &mut FileReader<'_>, table: &ClassFileTable<'_>, name: &str, span: &Range<usize>) {
     let key = table.of("name");
     if name.is_empty() {
         reader.wrong(&key, span.clone(), "is empty", "give the class a name");

@@ -9,7 +9,7 @@ use crate::bounds::{PARAMETERS_MOST, PATTERNS_MOST};
 use crate::path_pattern::PathPattern;
 use crate::pattern::{ApplicationPattern, ClassPattern};
 use crate::read::classes::ReadClasses;
-use crate::read::reader::{FileReader, FileTable, kind};
+use crate::read::reader::{ClassFileTable, FileReader, kind};
 use crate::uri::UriDecoded;
 
 /// The patterns of a file.
@@ -34,7 +34,7 @@ impl ReadPatterns {
         }
         let mut keys = Vec::new();
         for (at, (span, table)) in tables.into_iter().enumerate() {
-            let table = FileTable { key: format!("pattern[{at}]"), span, table };
+            let table = ClassFileTable { key: format!("pattern[{at}]"), span, table };
             if let Some(pattern) = pattern(reader, &table, classes) {
                 out.lines.push(reader.line(table.span.start));
                 out.patterns.push(pattern);
@@ -54,7 +54,7 @@ impl ReadPatterns {
 
 fn pattern(
     reader: &mut FileReader<'_>,
-    table: &FileTable<'_>,
+    table: &ClassFileTable<'_>,
     classes: &ReadClasses<'_>,
 ) -> Option<ClassPattern> {
     reader.unknown_keys(&table.key, table.table, &["class", "path", "application", "method", "parameters"]);
@@ -92,7 +92,7 @@ fn pattern(
 
 fn application(
     reader: &mut FileReader<'_>,
-    table: &FileTable<'_>,
+    table: &ClassFileTable<'_>,
     path: Option<&PathPattern>,
 ) -> Option<ApplicationPattern> {
     let (text, span) = reader.text(table, "application")?;
@@ -114,7 +114,7 @@ fn application(
     Some(if ending { ApplicationPattern::Ending(name) } else { ApplicationPattern::Named(name) })
 }
 
-fn parameters(reader: &mut FileReader<'_>, table: &FileTable<'_>) -> BTreeMap<Vec<u8>, Option<Vec<u8>>> {
+fn parameters(reader: &mut FileReader<'_>, table: &ClassFileTable<'_>) -> BTreeMap<Vec<u8>, Option<Vec<u8>>> {
     let mut out = BTreeMap::new();
     let Some(value) = table.table.get("parameters") else { return out };
     let key = table.of("parameters");

@@ -19,7 +19,7 @@ pub(super) struct FileReader<'a> {
 }
 
 /// A table of the file, under its dotted key.
-pub(super) struct FileTable<'a> {
+pub(super) struct ClassFileTable<'a> {
     pub(super) key: String,
     pub(super) span: Range<usize>,
     pub(super) table: &'a DeTable<'a>,
@@ -73,7 +73,11 @@ impl<'a> FileReader<'a> {
     }
 
     /// The text under a key, if it is there.
-    pub(super) fn text<'t>(&mut self, table: &FileTable<'t>, name: &str) -> Option<(&'t str, Range<usize>)> {
+    pub(super) fn text<'t>(
+        &mut self,
+        table: &ClassFileTable<'t>,
+        name: &str,
+    ) -> Option<(&'t str, Range<usize>)> {
         let value = table.table.get(name)?;
         match value.get_ref() {
             DeValue::String(text) => Some((text.as_ref(), value.span())),
@@ -88,7 +92,7 @@ impl<'a> FileReader<'a> {
     /// The text under a key that has to be there.
     pub(super) fn needed_text<'t>(
         &mut self,
-        table: &FileTable<'t>,
+        table: &ClassFileTable<'t>,
         name: &str,
         with: &str,
     ) -> Option<(&'t str, Range<usize>)> {
@@ -104,7 +108,7 @@ impl<'a> FileReader<'a> {
     }
 
     /// The number under a key, from 0 to `most`; `None` if it is not there or wrong.
-    pub(super) fn number(&mut self, table: &FileTable<'_>, name: &str, most: f64) -> Option<f64> {
+    pub(super) fn number(&mut self, table: &ClassFileTable<'_>, name: &str, most: f64) -> Option<f64> {
         let value = table.table.get(name)?;
         let key = table.of(name);
         let remedy = format!("write a number from 0 to {most}");
@@ -120,7 +124,7 @@ impl<'a> FileReader<'a> {
     }
 
     /// The whole number under a key, from 0 to `most`; 0 if it is not there.
-    pub(super) fn count(&mut self, table: &FileTable<'_>, name: &str, most: u64) -> u64 {
+    pub(super) fn count(&mut self, table: &ClassFileTable<'_>, name: &str, most: u64) -> u64 {
         let Some(value) = table.table.get(name) else { return 0 };
         let found = match value.get_ref() {
             DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok().filter(|n| *n <= most),
@@ -142,7 +146,7 @@ impl<'a> FileReader<'a> {
     }
 }
 
-impl FileTable<'_> {
+impl ClassFileTable<'_> {
     /// The dotted key of a name in this table.
     pub(super) fn of(&self, name: &str) -> String {
         format!("{}.{name}", self.key)

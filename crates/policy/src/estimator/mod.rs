@@ -22,6 +22,7 @@ mod cost_board;
 mod cost_table;
 mod read_history;
 mod references;
+mod setup;
 mod transmission;
 mod work_ahead;
 
@@ -29,50 +30,15 @@ pub use self::cost_board::CostBoard;
 pub use self::cost_table::{ClassCost, CostTable};
 pub use self::read_history::ReadHistory;
 pub use self::references::{Reference, References};
+use self::setup::LATEST;
+pub use self::setup::{EstimatorSetup, MissPredictor};
 pub use self::transmission::{SEGMENT_BYTES, SlowStart};
 use self::work_ahead::WorkAhead;
 
-use self::aggregate::{ClusterState, LoadThresholds, load_index};
+use self::aggregate::{ClusterState, load_index};
 use crate::cluster::BackendId;
 use crate::sniffed::{SniffedKind, SniffedRequest};
 use crate::time::{Nanos, Time};
-
-/// How the estimator predicts whether a document comes from disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissPredictor {
-    /// The paper's: by a table of the bytes read in each second of the last six hours.
-    History,
-    /// By the bytes that had been read when the document was last asked for, which stand in place of the time: no table, and exact.
-    Stamp,
-    /// Nothing is ever missed.
-    AlwaysHit,
-}
-
-/// What the estimator is built from.
-#[derive(Debug, Clone)]
-pub struct EstimatorSetup {
-    /// P: the time between two estimates.
-    pub period: Nanos,
-    /// Span of a slot of the boards.
-    pub slot: Nanos,
-    /// Slots of a board.
-    pub slots: usize,
-    /// What requests cost.
-    pub costs: CostTable,
-    /// Memory cache of a back-end in bytes.
-    pub cache_bytes: u64,
-    /// Documents whose references are kept.
-    pub documents: usize,
-    /// How misses are predicted.
-    pub predictor: MissPredictor,
-    /// Where loads count as low or high.
-    pub thresholds: LoadThresholds,
-    /// Whether what is past is cleared from the boards. Without it the past comes back after a board's length; the paper leaves
-    /// open whether it does.
-    pub clear_past: bool,
-    /// As in [`LruMap::with_seed`](crate::LruMap::with_seed).
-    pub table_seed: u64,
-}
 
 /// See the module's documentation.
 pub struct Estimator {
@@ -85,7 +51,7 @@ pub struct Estimator {
     miss: Option<bool>,
 }
 
-/// Averages over recent periods, each period weighing [`RecentState::LATEST`].
+/// Averages over recent periods, each period weighing [`LATEST`].
 #[derive(Debug, Clone, Copy, Default)]
 struct RecentState {
     periods: u64,
@@ -111,11 +77,9 @@ struct PeriodSums {
 }
 
 impl RecentState {
-    const LATEST: f64 = 1.0 / 16.0;
-
     fn end_period(&mut self) {
         // The first periods are averaged evenly, so that the zeros before them do not count.
-        let weight = Self::LATEST.max(1.0 / (self.periods + 1) as f64);
+        let weight = LATEST.max(1.0 / (self.periods + 1) as f64);
         let now = std::mem::take(&mut self.now);
         let mean = |of: &mut f64, latest: f64| *of += weight * (latest - *of);
         mean(&mut self.requests, now.requests as f64);

@@ -1,5 +1,6 @@
 //! The estimator on cases worked by hand.
 
+use super::aggregate::LoadThresholds;
 use super::*;
 use crate::request::TargetId;
 

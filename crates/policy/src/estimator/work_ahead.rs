@@ -1,15 +1,17 @@
 //! The work that one back-end has ahead: its two boards, and what it has read.
 
 use super::aggregate::BoardTotals;
+use super::cost_board::CostBoard;
+use super::cost_table::CostTable;
+use super::read_history::ReadHistory;
 use super::references::Reference;
-use super::{CostBoard, CostTable, EstimatorSetup, MissPredictor, ReadHistory, SlowStart};
+use super::setup::{EstimatorSetup, LATEST, MissPredictor};
+use super::transmission::SlowStart;
 use crate::time::{Nanos, Time};
 
 /// Spans of the table of bytes read: six hours of seconds.
 const HISTORY_ENTRIES: usize = 6 * 3600;
 const HISTORY_SPAN: Nanos = Nanos::from_secs(1);
-/// Weight of the latest period in averages.
-const LATEST: f64 = super::RecentState::LATEST;
 
 /// See the module's documentation.
 pub(super) struct WorkAhead {

@@ -1,6 +1,6 @@
 //! Which runs make which table, figure and section.
 
-use super::plan::{NODES, WebArrivals, WebConnections, WebRun, WebSite, WebStrategy};
+use super::plan::{ConnectionLife, NODES, WebArrivals, WebRun, WebSite, WebStrategy};
 use super::published::{PublishedCase, TABLE_4, TABLE_5, TABLE_5_MIX};
 use crate::lard::Effort;
 
@@ -113,7 +113,7 @@ pub(super) const fn low_locality(strategy: WebStrategy, number: u32) -> WebRun {
 }
 
 pub(super) const fn persistent(strategy: WebStrategy, number: u32) -> WebRun {
-    WebRun { connections: WebConnections::Persistent, ..of_case(strategy, number) }
+    WebRun { connections: ConnectionLife::Persistent, ..of_case(strategy, number) }
 }
 
 /// Least connections, counted from the SYN on.

@@ -179,7 +179,7 @@ impl WebSite {
 
 /// How many requests a connection carries, and who distributes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum WebConnections {
+pub(super) enum ConnectionLife {
     /// One: HTTP/1.0.
     Single,
     /// Many where the log has HTTP/1.1.
@@ -201,7 +201,7 @@ pub(super) struct WebRun {
     pub(super) deviation_percent: u32,
     /// Mean round-trip time of clients.
     pub(super) round_trip_ms: u32,
-    pub(super) connections: WebConnections,
+    pub(super) connections: ConnectionLife,
     /// Whether a connection counts as load from its SYN, not only from its establishment.
     pub(super) counted_from_syn: bool,
 }
@@ -233,7 +233,7 @@ impl WebRun {
             site: WebSite::WorldCup,
             deviation_percent: 20,
             round_trip_ms: 150,
-            connections: WebConnections::Single,
+            connections: ConnectionLife::Single,
             counted_from_syn: false,
         }
     }
@@ -297,8 +297,8 @@ impl WebRun {
             ("metrics_first", u32::from(self.strategy != WebStrategy::WrrDearLate).into()),
         ];
         match self.connections {
-            WebConnections::Single => {}
-            WebConnections::Persistent => params.push(("http11_of_input", 1_u32.into())),
+            ConnectionLife::Single => {}
+            ConnectionLife::Persistent => params.push(("http11_of_input", 1_u32.into())),
         }
         params
     }
