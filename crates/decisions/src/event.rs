@@ -57,6 +57,15 @@ pub struct BackendEntry {
     pub left: Option<u32>,
 }
 
+impl BackendEntry {
+    /// A back-end that has just joined.
+    #[must_use]
+    pub fn joined(name: &str, key: u64, weight: Weight) -> Self {
+        let (name, health) = (name.to_owned(), Health::Up);
+        Self { name, key, weight, health, load: 0, others: 0, left: None }
+    }
+}
+
 /// Why a run cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {

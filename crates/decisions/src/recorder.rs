@@ -1,5 +1,7 @@
 //! Encodes events: a few nanoseconds each, no allocation except for the buffer, no input or output.
 
+mod members;
+
 use plimsoll_policy::{
     AdmissionControl, Assigned, BackendId, Completion, Decision, Health, HostMetrics, LoadReport,
     OfferOptions, Outcome, Phase, PollAnswer, Request, SniffedRequest, Time, WaitingRequest, Weight, Witness,
@@ -239,9 +241,7 @@ impl Witness for Recorder {
         put_varint(&mut self.buffer, answers.len() as u64);
         for answer in answers {
             code::put_load(&mut self.buffer, answer.backend, answer.load, answer.latency);
-            if let Some(load) = self.loads.get_mut(answer.backend.index()) {
-                load.report(answer.load);
-            }
+            self.has_told(answer.backend, answer.load);
         }
         if let Decision::Assign(b) = decision {
             self.counts(b, of.options.begins);
@@ -332,9 +332,7 @@ impl Witness for Recorder {
     fn reported(&mut self, report: &LoadReport, now: Time) {
         self.put(&mut StackBytes::new(code::REPORTED), now);
         code::put_load(&mut self.buffer, report.backend, report.load, report.latency);
-        if let Some(load) = self.loads.get_mut(report.backend.index()) {
-            load.report(report.load);
-        }
+        self.has_told(report.backend, report.load);
     }
 
     fn sniffed(&mut self, sniffed: &SniffedRequest, now: Time) {
@@ -360,18 +358,14 @@ impl Witness for Recorder {
         self.put(&mut StackBytes::new(code::HEALTH), now);
         put_varint(&mut self.buffer, u64::from(backend.0));
         self.buffer.push(code::health_code(health));
-        if let Some(entry) = self.entry(backend) {
-            entry.health = health;
-        }
+        self.note(backend, |entry| entry.health = health);
     }
 
     fn weight(&mut self, backend: BackendId, weight: Weight, now: Time) {
         self.put(&mut StackBytes::new(code::WEIGHT), now);
         put_varint(&mut self.buffer, u64::from(backend.0));
         put_varint(&mut self.buffer, u64::from(weight.steps()));
-        if let Some(entry) = self.entry(backend) {
-            entry.weight = weight;
-        }
+        self.note(backend, |entry| entry.weight = weight);
     }
 
     fn joined(&mut self, backend: BackendId, name: &str, key: u64, weight: Weight, now: Time) {
@@ -380,28 +374,13 @@ impl Witness for Recorder {
         put_text(&mut self.buffer, name);
         self.buffer.extend_from_slice(&key.to_le_bytes());
         put_varint(&mut self.buffer, u64::from(weight.steps()));
-        let (name, health) = (name.to_owned(), Health::Up);
-        let joined = BackendEntry { name, key, weight, health, load: 0, others: 0, left: None };
-        if let Some(entry) = self.entry(backend) {
-            *entry = joined;
-        } else if let Some(run) = self.run.as_mut().filter(|run| run.backends.len() < usize::from(u16::MAX)) {
-            run.backends.push(joined);
-            self.loads.push(CountedLoad::default());
-        }
+        self.has_joined(backend, BackendEntry::joined(name, key, weight));
     }
 
     fn left(&mut self, backend: BackendId, now: Time) {
         self.put(&mut StackBytes::new(code::LEFT), now);
         put_varint(&mut self.buffer, u64::from(backend.0));
-        let place = self.left;
-        self.left = self.left.wrapping_add(1);
-        if let Some(entry) = self.entry(backend) {
-            entry.left = Some(place);
-            entry.health = Health::Down;
-        }
-        if let Some(load) = self.loads.get_mut(backend.index()) {
-            load.report(0);
-        }
+        self.has_left(backend);
     }
 
     fn admission(&mut self, admission: AdmissionControl, now: Time) {

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use plimsoll_policy::params::{ParamKind, Settings};
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, BuildContext, Cluster, Core, Ending, Health,
-    HostMetrics, Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Phase, Policy, PolicySpec,
-    PollAnswer, REGISTRY, Rejection, Request, SniffedKind, SniffedRequest, TargetId, Thresholds, Time, Tried,
-    Weight, build,
+    Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Phase, Policy, PolicySpec, PollAnswer,
+    REGISTRY, Rejection, Request, TargetId, Thresholds, Time, Tried, Weight, build,
 };
 use proptest::prelude::*;
+
+use crate::passing::{metrics, sniffed};
 
 /// One thing that happens to a front-end.
 #[derive(Debug, Clone)]
@@ -247,32 +248,8 @@ impl Play<'_> {
                 sum.sort_unstable();
                 self.core.share(&sum, now);
             }
-            Step::Sniff(b, kind, of) => {
-                use SniffedKind::{Conditional, Connection, Dynamic, Invalid, Static};
-                let kind = [Connection, Static, Dynamic, Conditional, Invalid][usize::from(kind)];
-                let sniffed = SniffedRequest {
-                    backend: self.known(b),
-                    kind,
-                    target: TargetId(of % 40),
-                    class: (of % 7) as u16,
-                    size_bytes: of.is_multiple_of(3).then_some(of >> 40),
-                    round_trip: Nanos::new(of >> 34),
-                };
-                self.core.sniffed(&sniffed, now);
-            }
-            Step::Measure(b, pending) => {
-                let probe_time = (pending % 2 == 0).then_some(Nanos::from_millis(pending.into()));
-                let backend = self.known(b);
-                let metrics = HostMetrics {
-                    backend,
-                    probe_time,
-                    pending,
-                    at_disk: 1,
-                    serving_static: 2,
-                    serving_dynamic: 3,
-                };
-                self.core.host_metrics(&metrics, now);
-            }
+            Step::Sniff(b, kind, of) => self.core.sniffed(&sniffed(self.known(b), kind, of), now),
+            Step::Measure(b, pending) => self.core.host_metrics(&metrics(self.known(b), pending), now),
             Step::Tick => self.core.tick(now),
             _ => unreachable!("the other steps ask"),
         }

@@ -2,25 +2,12 @@
 
 use super::cells::{CHEAP_MIXES, CsldPart, MIX_FIGURES};
 use super::explain;
+use super::mixes::{of_figure, shares};
 use super::plan::{WebRun, WebStrategy as S};
 use super::results::{CsldResults, least, most};
 use super::rule::{Conditioned, CsldClaimSpec, once, unexplained};
 use crate::judge::PaperReference::{Figure, Section};
 use crate::judge::{AHEAD, EQUAL, GREATLY, NEAR, Rule, SLIGHTLY_MORE};
-
-/// Shares of dynamic requests of a figure for which there are runs, in thousandths.
-pub(super) fn shares(r: &CsldResults, number: u32) -> Vec<u32> {
-    let figure = MIX_FIGURES.iter().find(|figure| figure.number == number);
-    let of = |&permille: &u32| r.latency_s(of_figure(S::RoundRobin, number, permille)).is_some();
-    figure.map_or(Vec::new(), |figure| figure.permille.iter().copied().filter(of).collect())
-}
-
-/// A run of a figure.
-pub(super) fn of_figure(strategy: S, number: u32, permille: u32) -> WebRun {
-    let classes =
-        MIX_FIGURES.iter().find(|figure| figure.number == number).map_or(0, |figure| figure.classes);
-    WebRun::figure(strategy, (classes, permille))
-}
 
 /// A ratio at a share of dynamic requests.
 fn at(r: &CsldResults, number: u32, permille: u32, of: S, over: S) -> Option<f64> {

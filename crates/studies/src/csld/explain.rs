@@ -4,9 +4,9 @@ use super::cells::{
     CHEAP_MIXES, HEAVY, LIGHT, POLL_PERIODS_MS, counted_from_syn, low_locality, of_case, of_rate, persistent,
     short_trips,
 };
-use super::claims_figures::{of_figure, shares};
-use super::claims_robust::Predictions;
+use super::mixes::{of_figure, shares};
 use super::plan::{WebRun, WebStrategy as S};
+use super::predictions::Predictions;
 use super::published::{TABLE_4, TABLE_5};
 use super::results::{CsldResults, seed_cell};
 

@@ -5,7 +5,7 @@ use plimsoll_report::{
 };
 
 use super::cells::{CsldPart, MIX_FIGURES, of_rate};
-use super::claims_figures::{of_figure, shares};
+use super::mixes::{of_figure, shares};
 use super::plan::{WebExtent, WebRun, WebStrategy};
 use super::published::TABLE_5;
 use super::results::{CsldResults, seed_mean};

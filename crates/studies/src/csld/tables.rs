@@ -6,8 +6,8 @@ use super::cells::{
     CLUSTER_SIZES, CsldPart, DEVIATIONS_PERCENT, HEAVY, counted_from_syn, deviating, low_locality, of_case,
     of_rate, of_size, persistent, short_trips,
 };
-use super::claims_robust::Predictions;
 use super::plan::{WebRun, WebStrategy as S};
+use super::predictions::Predictions;
 use super::published::{REJECTED_AT_PEAK, TABLE_4, TABLE_5};
 use super::results::{CsldResults, seed_cell};
 

@@ -3,7 +3,8 @@
 use plimsoll_report::Verdict;
 
 use super::cells::{of_case, of_rate};
-use super::claims_figures::{crossing_percent, of_figure};
+use super::claims_figures::crossing_percent;
+use super::mixes::of_figure;
 use super::plan::WebStrategy;
 use super::published::{TABLE_4, TABLE_5};
 use super::*;
