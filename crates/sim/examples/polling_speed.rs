@@ -18,16 +18,9 @@ const BACKENDS: usize = 16;
 const LOAD: f64 = 0.9;
 const SERVICE: Nanos = Nanos::from_millis(50);
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let requests: usize = args.next().as_deref().unwrap_or("10000000").parse()?;
-    let front_ends: u16 = args.next().as_deref().unwrap_or("1").parse()?;
-    // The probability with which a busy back-end reads an inquiry late.
-    let late_share: f64 = args.next().as_deref().unwrap_or("0.13").parse()?;
-    let seed: u64 = args.next().as_deref().unwrap_or("1").parse()?;
-    let policy = args.next().unwrap_or_else(|| "random_polling".to_owned());
-
-    let request = SimRequest {
+/// The one request of the workload, again and again.
+fn any_request() -> SimRequest {
+    SimRequest {
         time: Time::ZERO,
         target: 0,
         size_bytes: 0,
@@ -37,7 +30,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kind: Kind::Static,
         answer: plimsoll_sim::AnswerKind::Document,
         http11: false,
-    };
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let requests: usize = args.next().as_deref().unwrap_or("10000000").parse()?;
+    let front_ends: u16 = args.next().as_deref().unwrap_or("1").parse()?;
+    // The probability with which a busy back-end reads an inquiry late.
+    let late_share: f64 = args.next().as_deref().unwrap_or("0.13").parse()?;
+    let seed: u64 = args.next().as_deref().unwrap_or("1").parse()?;
+    let policy = args.next().unwrap_or_else(|| "random_polling".to_owned());
+
+    let request = any_request();
     let targets = Targets::new(vec![TargetId(0)], vec![0], &[1]);
     let config = RunConfig {
         seed,

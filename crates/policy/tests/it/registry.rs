@@ -225,11 +225,6 @@ impl Play<'_> {
                     self.core.leave(b, now);
                 }
             }
-            Step::Connect => {
-                let request = Request { kind: Kind::Connection, ..self.request(0) };
-                let offered = self.core.offer(&request, now);
-                self.effect(request.number, offered, None);
-            }
             Step::Advance(ms) => self.now += Nanos::from_millis(ms.into()),
             _ => self.told(step),
         }
@@ -238,7 +233,7 @@ impl Play<'_> {
         }
     }
 
-    /// What the policy is told without being asked.
+    /// What a layer-4 front-end sees, and what the policy is told without being asked.
     fn told(&mut self, step: &Step) {
         let now = self.now;
         match *step {
@@ -247,6 +242,11 @@ impl Play<'_> {
                 let mut sum = sum.clone();
                 sum.sort_unstable();
                 self.core.share(&sum, now);
+            }
+            Step::Connect => {
+                let request = Request { kind: Kind::Connection, ..self.request(0) };
+                let offered = self.core.offer(&request, now);
+                self.effect(request.number, offered, None);
             }
             Step::Sniff(b, kind, of) => self.core.sniffed(&sniffed(self.known(b), kind, of), now),
             Step::Measure(b, pending) => self.core.host_metrics(&metrics(self.known(b), pending), now),

@@ -65,11 +65,11 @@ fn controls_change_what_they_name() {
         connect(&mut core, 9, at(200))
     };
     let paper = CsldParams::default();
-    let plain = chosen(paper.clone());
+    let plain = chosen(paper);
     assert_eq!(plain, [1, 1, 1, 1, 1, 0, 1, 0, 1]);
-    assert_eq!(chosen(CsldParams { t_diff: 0.4, ..paper.clone() }), [1, 1, 0, 1, 0, 1, 0, 1, 0]);
-    assert_ne!(chosen(CsldParams { restart: 0, ..paper.clone() }), plain);
-    assert_eq!(chosen(CsldParams { fineness: 10.0, ..paper.clone() }), [1; 9]);
+    assert_eq!(chosen(CsldParams { t_diff: 0.4, ..paper }), [1, 1, 0, 1, 0, 1, 0, 1, 0]);
+    assert_ne!(chosen(CsldParams { restart: 0, ..paper }), plain);
+    assert_eq!(chosen(CsldParams { fineness: 10.0, ..paper }), [1; 9]);
     // Three connections have carried ten requests: the load of 6.6 requests is that of two connections.
     assert_eq!(chosen(CsldParams { adaptive: 1, ..paper }), [1, 1, 0, 1, 0, 1, 0, 1, 0]);
 }
