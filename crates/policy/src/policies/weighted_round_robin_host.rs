@@ -177,7 +177,7 @@ fn build(_: &BuildContext, params: &ParamSet) -> Built {
 /// Registry entry.
 pub static SPEC: PolicySpec = PolicySpec {
     name: "weighted_round_robin_host",
-    aliases: &["wrr_host"],
+    aliases: &[],
     summary: "round robin by weights from connections, a small request's time, and metrics measured at back-ends",
     source: "Hyun et al., IEICE 2003, section 4.1, table 2 and equation (1)",
     capabilities: &CAPABILITIES,
