@@ -167,7 +167,9 @@ impl Dispatch {
             // Whoever is polled for waits again.
             state.polled.clear();
             state.core.set_inquiries(build::inquiries(new));
-            build::warn_of_unused_loads(new);
+            if state.part.is_first() {
+                build::warn_of_unused_loads(new);
+            }
             state.core.replace_policy(policy, admission);
             state.start_run(new, now);
         } else if admission != state.core.admission() {
@@ -179,7 +181,7 @@ impl Dispatch {
         if old.target.sizes != new.target.sizes {
             state.sizes = LruMap::with_seed(state.part.share(new.target.sizes), self.table_seed);
         }
-        if old.classes != new.classes {
+        if old.classes != new.classes && state.part.is_first() {
             build::warn_of_classes(new);
         }
         state.explain = build::wants_reasons(new);

@@ -114,8 +114,10 @@ impl Dispatch {
             counts: DispatchCounts::default(),
         };
         state.core.set_inquiries(build::inquiries(config));
-        build::warn_of_unused_loads(config);
-        build::warn_of_classes(config);
+        if part.is_first() {
+            build::warn_of_unused_loads(config);
+            build::warn_of_classes(config);
+        }
         let log = journal::open_log(config, part)?;
         state.core.witness_mut().replace_log(log);
         state.start_run(config, Time::ZERO);

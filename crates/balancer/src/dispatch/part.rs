@@ -19,6 +19,11 @@ impl DataPart {
         self.count > 1
     }
 
+    /// Whether it is the first one, which warns of what is odd for all of them.
+    pub(super) fn is_first(self) -> bool {
+        self.number == 0
+    }
+
     /// Where its decision log is, below the directory that is configured.
     pub(crate) fn log_directory(self, configured: &Path) -> PathBuf {
         if self.is_one_of_several() {
