@@ -1,8 +1,8 @@
 //! Content classes: which class a request belongs to, and what requests of each class cost.
 //!
 //! A [`ClassTable`] is read from a text or made by a program. [`ClassTable::class_of`] finds the class of a request by its path,
-//! its application (the last segment of the path) and its parameters, as the class table of Lee and Park's content sniffer based load
-//! distribution (CSLD, section 3.1 and figure 3) does.
+//! its application (the last segment of the path) and its parameters, as the class table of content sniffer based load distribution does (Hyun et
+//! al., IEICE 2003, section 3.1 and figure 3).
 //!
 //! The crate does no input or output and reads no clock.
 

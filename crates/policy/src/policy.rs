@@ -184,12 +184,6 @@ impl Capabilities {
         self.sniffs.is_some()
     }
 
-    /// Whether it decides from what is measured at back-ends.
-    #[must_use]
-    pub const fn takes_host_metrics(&self) -> bool {
-        self.takes_metrics.is_some()
-    }
-
     /// Whether its decisions depend on the classes of requests.
     #[must_use]
     pub const fn depends_on_classes(&self) -> bool {

@@ -45,12 +45,6 @@ impl WeightedTurn {
         }
     }
 
-    /// The weights, by back-end.
-    #[must_use]
-    pub fn weights(&self) -> &[u32] {
-        &self.weights
-    }
-
     /// The weights, for display.
     #[must_use]
     pub fn table(&self) -> PolicyTable {

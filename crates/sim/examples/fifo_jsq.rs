@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use plimsoll_policy::{AdmissionControl, BuildContext, Cluster, Core, Kind, Nanos, TargetId, Time, build};
+use plimsoll_policy::{AdmissionControl, BuildContext, Cluster, Core, Nanos, TargetId, build};
 use plimsoll_sim::models::fifo::{FifoModel, FifoParams};
 use plimsoll_sim::{Arrivals, RunConfig, SimRequest, Targets, run};
 
@@ -18,17 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests: usize = args.next().as_deref().unwrap_or("10000000").parse()?;
     let seed: u64 = args.next().as_deref().unwrap_or("1").parse()?;
 
-    let request = SimRequest {
-        time: Time::ZERO,
-        target: 0,
-        size_bytes: 0,
-        service: Nanos::ZERO,
-        client: 0,
-        class: 0,
-        kind: Kind::Static,
-        answer: plimsoll_sim::AnswerKind::Document,
-        http11: false,
-    };
+    let request = SimRequest::default();
     let targets = Targets::new(vec![TargetId(0)], vec![0], &[1]);
     let config = RunConfig {
         seed,

@@ -2,9 +2,7 @@
 //! discarded answers: `polling_speed [REQUESTS] [FRONT_ENDS] [LATE_SHARE] [SEED] [POLICY]` prints one JSON line with the mean response time and
 //! the requests simulated per second of CPU time.
 
-use plimsoll_policy::{
-    AdmissionControl, BuildContext, Cluster, Core, Inquiries, Kind, Nanos, TargetId, Time, build,
-};
+use plimsoll_policy::{AdmissionControl, BuildContext, Cluster, Core, Inquiries, Nanos, TargetId, build};
 use plimsoll_sim::models::fifo::{FifoModel, FifoParams};
 use plimsoll_sim::{
     Arrivals, CacheConfig, Dealing, FrontEndsSetup, LoadInformation, Partitions, PollParams, Recording,
@@ -18,21 +16,6 @@ const BACKENDS: usize = 16;
 const LOAD: f64 = 0.9;
 const SERVICE: Nanos = Nanos::from_millis(50);
 
-/// The one request of the workload, again and again.
-fn any_request() -> SimRequest {
-    SimRequest {
-        time: Time::ZERO,
-        target: 0,
-        size_bytes: 0,
-        service: Nanos::ZERO,
-        client: 0,
-        class: 0,
-        kind: Kind::Static,
-        answer: plimsoll_sim::AnswerKind::Document,
-        http11: false,
-    }
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let requests: usize = args.next().as_deref().unwrap_or("10000000").parse()?;
@@ -42,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed: u64 = args.next().as_deref().unwrap_or("1").parse()?;
     let policy = args.next().unwrap_or_else(|| "random_polling".to_owned());
 
-    let request = any_request();
+    let request = SimRequest::default();
     let targets = Targets::new(vec![TargetId(0)], vec![0], &[1]);
     let config = RunConfig {
         seed,

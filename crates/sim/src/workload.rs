@@ -5,7 +5,7 @@ use plimsoll_policy::{Kind, Nanos, Rng, TargetId, Time};
 use plimsoll_synth::{AnswerKind, TimeDistribution, TimeDraws, TimeShape};
 
 /// One request of the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SimRequest {
     /// When it arrives, relative to the input's own origin; used by [`crate::Arrivals::Trace`] only.
     pub time: Time,
@@ -164,17 +164,7 @@ mod tests {
     fn dynamic(sizes: &[u64], share: f64, seed: u64) -> Vec<usize> {
         let mut draw = DynamicDraw::new(share, seed);
         let kinds = sizes.iter().map(|&size_bytes| {
-            let mut request = SimRequest {
-                time: Time::ZERO,
-                target: 0,
-                size_bytes,
-                service: Nanos::ZERO,
-                client: 0,
-                class: 0,
-                kind: Kind::Static,
-                answer: AnswerKind::Document,
-                http11: false,
-            };
+            let mut request = SimRequest { size_bytes, ..SimRequest::default() };
             draw.draw(&mut request);
             request.kind
         });

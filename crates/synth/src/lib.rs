@@ -52,7 +52,7 @@ pub use record::{AnswerKind, Record, RecordKind};
 pub use spec::{FigureBound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};
 pub use specs::SPECS;
 pub use stream::Records;
-pub use times::{TimeDistribution, TimeDraws, TimeShape};
+pub use times::{Normals, TimeDistribution, TimeDraws, TimeShape};
 pub use workload::SyntheticWorkload;
 
 use error::did_you_mean;

@@ -195,20 +195,24 @@ fn exponential(rng: &mut impl Rng) -> f64 {
     -libm::log(1.0 - unit(rng))
 }
 
-/// Normal numbers, by Marsaglia's polar method.
+/// Standard normal numbers, by Marsaglia's polar method.
 #[derive(Debug, Clone)]
-struct Normals<R> {
-    rng: R,
+pub struct Normals<R> {
+    /// What they are drawn from; other draws may come between theirs.
+    pub rng: R,
     /// The second one of the last pair drawn.
     spare: Option<f64>,
 }
 
 impl<R: Rng> Normals<R> {
-    fn new(rng: R) -> Self {
+    /// Draws from `rng`.
+    #[must_use]
+    pub fn new(rng: R) -> Self {
         Self { rng, spare: None }
     }
 
-    fn draw(&mut self) -> f64 {
+    /// The next one.
+    pub fn draw(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }

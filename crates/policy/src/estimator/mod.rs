@@ -32,7 +32,7 @@ pub use self::read_history::ReadHistory;
 pub use self::references::{Reference, References};
 use self::setup::LATEST;
 pub use self::setup::{EstimatorSetup, MissPredictor};
-pub use self::transmission::{SEGMENT_BYTES, SlowStart};
+pub use self::transmission::SlowStart;
 use self::work_ahead::WorkAhead;
 
 use self::aggregate::{ClusterState, load_index};

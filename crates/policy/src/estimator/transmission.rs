@@ -6,7 +6,7 @@
 use crate::time::Nanos;
 
 /// Bytes of a segment.
-pub const SEGMENT_BYTES: u64 = 1460;
+const SEGMENT_BYTES: u64 = 1460;
 /// Segments of the first congestion window.
 const FIRST_WINDOW: u64 = 2;
 /// The most segments of a window: 64 KiB.

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use plimsoll_cache::find as find_cache;
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Kind, Nanos, Policy, PolicyChoice,
-    TargetId, Time,
+    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Nanos, Policy, PolicyChoice, TargetId,
+    Time,
 };
 use plimsoll_sim::models::adaptload::{AdaptLoadModel, AdaptLoadModelParams};
 use plimsoll_sim::models::fifo::{FifoModel, FifoParams};
@@ -17,17 +17,8 @@ use plimsoll_sim::{
 
 /// A request for `target` of `size_bytes` at `at_ms`.
 pub(crate) fn request(target: u32, size_bytes: u64, at_ms: u64) -> SimRequest {
-    SimRequest {
-        time: Time::ZERO + Nanos::from_millis(at_ms),
-        target,
-        size_bytes,
-        service: Nanos::ZERO,
-        client: 0,
-        class: 0,
-        kind: Kind::Static,
-        answer: plimsoll_sim::AnswerKind::Document,
-        http11: false,
-    }
+    let time = Time::ZERO + Nanos::from_millis(at_ms);
+    SimRequest { time, target, size_bytes, ..SimRequest::default() }
 }
 
 /// Targets with these document sizes.

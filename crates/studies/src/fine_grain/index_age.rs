@@ -60,7 +60,7 @@ impl QueueLength {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_policy::{Kind, Nanos, Time};
+    use plimsoll_policy::{Nanos, Time};
 
     use super::*;
 
@@ -68,14 +68,8 @@ mod tests {
     fn the_queue_is_what_has_come_and_has_not_gone() {
         let request = |s: u64, service_s: u64| SimRequest {
             time: Time::ZERO + Nanos::from_secs(s),
-            target: 0,
-            size_bytes: 0,
             service: Nanos::from_secs(service_s),
-            client: 0,
-            class: 0,
-            kind: Kind::Static,
-            answer: plimsoll_sim::AnswerKind::Document,
-            http11: false,
+            ..SimRequest::default()
         };
         // Mean service 2 s, mean interval 4 s: at load 0.5 times stay as they are.
         let queue = QueueLength::new(&[request(0, 3), request(1, 2), request(8, 1)], 0.5).unwrap();

@@ -1,7 +1,7 @@
 //! What clients ask for, and how far away they are.
 
 use plimsoll_policy::{Kind, Nanos, Rng, SniffedKind, mix};
-use plimsoll_synth::AnswerKind;
+use plimsoll_synth::{AnswerKind, Normals};
 
 use super::params::ApacheParams;
 use crate::workload::SimRequest;
@@ -17,6 +17,13 @@ pub(super) struct AskedPage {
     pub(super) bytes: u64,
     /// CPU time of a dynamic request, in nanoseconds.
     pub(super) compute: u64,
+}
+
+impl AskedPage {
+    /// Whether the answer has a body.
+    pub(super) fn has_document(&self) -> bool {
+        !matches!(self.kind, SniffedKind::Conditional | SniffedKind::Invalid)
+    }
 }
 
 /// Streams of the run's seed.
@@ -43,8 +50,8 @@ pub(super) struct WebClients {
     seed: u64,
     round_trips: Rng,
     dynamic: Rng,
-    class_draws: Rng,
-    spare_normal: Option<f64>,
+    /// Draws classes, too.
+    costs: Normals<Rng>,
 }
 
 /// From this shape on all round trips are equal.
@@ -71,8 +78,7 @@ impl WebClients {
             seed,
             round_trips: Rng::new(seed, ROUND_TRIPS),
             dynamic: Rng::new(seed, DYNAMIC),
-            class_draws: Rng::new(seed, CLASSES),
-            spare_normal: None,
+            costs: Normals::new(Rng::new(seed, CLASSES)),
         }
     }
 
@@ -110,9 +116,9 @@ impl WebClients {
         let class = if of_input {
             request.class
         } else {
-            self.classes[self.class_draws.below(self.classes.len() as u64) as usize]
+            self.classes[self.costs.rng.below(self.classes.len() as u64) as usize]
         };
-        let normal = self.normal();
+        let normal = self.costs.draw();
         let compute = if request.service.is_zero() {
             let factor = (1.0 + self.deviation * normal).max(0.0);
             (f64::from(class) * self.class_ns * factor + 0.5) as u64
@@ -121,22 +127,6 @@ impl WebClients {
         };
         let (kind, bytes) = (SniffedKind::Dynamic, self.dynamic_bytes);
         AskedPage { kind, target: request.target, class, bytes, compute }
-    }
-
-    /// A standard normal number, by Marsaglia's polar method.
-    fn normal(&mut self) -> f64 {
-        if let Some(spare) = self.spare_normal.take() {
-            return spare;
-        }
-        loop {
-            let (x, y) = (2.0 * self.class_draws.unit() - 1.0, 2.0 * self.class_draws.unit() - 1.0);
-            let square = x * x + y * y;
-            if square > 0.0 && square < 1.0 {
-                let factor = (-2.0 * libm::log(square) / square).sqrt();
-                self.spare_normal = Some(y * factor);
-                return x * factor;
-            }
-        }
     }
 
     /// Whether the client of `request` uses HTTP/1.1.
@@ -160,20 +150,9 @@ fn classes(digits: u64) -> Vec<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_policy::Time;
 
     fn request(client: u32) -> SimRequest {
-        SimRequest {
-            time: Time::ZERO,
-            target: 0,
-            size_bytes: 100,
-            service: Nanos::ZERO,
-            client,
-            class: 7,
-            kind: Kind::Static,
-            answer: AnswerKind::Document,
-            http11: false,
-        }
+        SimRequest { size_bytes: 100, client, class: 7, ..SimRequest::default() }
     }
 
     #[test]

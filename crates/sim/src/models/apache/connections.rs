@@ -79,6 +79,34 @@ pub(super) struct WebConnection {
     pub(super) load: u32,
 }
 
+impl WebConnection {
+    /// A connection at the front-end, of one request and without a back-end.
+    #[inline]
+    pub(super) fn new(role: ConnectionRole, asked: AskedPage, round_trip: Nanos, now: Time) -> Self {
+        Self {
+            stage: ConnectionStage::Unassigned,
+            generation: 0,
+            assigned: None,
+            backend: u16::MAX,
+            process: NO_PROCESS,
+            role,
+            expected_miss: None,
+            persistent: false,
+            refused: 0,
+            number: 0,
+            client: 0,
+            asked,
+            round_trip,
+            arrived: now,
+            requested: now,
+            requests: 0,
+            sent: 0,
+            window: 0,
+            load: 0,
+        }
+    }
+}
+
 /// A slab of connections.
 #[derive(Default)]
 pub(super) struct WebConnections {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use plimsoll_cache::Cache;
-use plimsoll_policy::{Nanos, Time};
+use plimsoll_policy::{Nanos, SniffedKind, Time};
 
 use super::connections::ConnectionId;
 use super::cpu::{CreditCpu, Discipline};
@@ -37,6 +37,16 @@ pub(super) struct AtWork {
     pub(super) at_disk: u32,
     pub(super) serving_static: u32,
     pub(super) serving_dynamic: u32,
+}
+
+impl AtWork {
+    /// Those that answer requests of this kind, which do not wait for the disk.
+    pub(super) fn serving(&mut self, kind: SniffedKind) -> &mut u32 {
+        match kind {
+            SniffedKind::Dynamic => &mut self.serving_dynamic,
+            _ => &mut self.serving_static,
+        }
+    }
 }
 
 /// See the module's documentation.

@@ -54,27 +54,11 @@ impl ApacheCluster<'_> {
 
     #[inline]
     fn connection_for(&mut self, request: &SimRequest, number: u64, persistent: bool) -> WebConnection {
-        WebConnection {
-            stage: ConnectionStage::Unassigned,
-            generation: 0,
-            assigned: None,
-            backend: u16::MAX,
-            process: NO_PROCESS,
-            role: ConnectionRole::Client,
-            expected_miss: None,
-            persistent,
-            refused: 0,
-            number,
-            client: request.client,
-            asked: self.clients.ask(request),
-            round_trip: self.clients.round_trip(),
-            arrived: self.now,
-            requested: self.now,
-            requests: 0,
-            sent: 0,
-            window: 0,
-            load: 0,
-        }
+        // Asked for first: the order of draws is part of the results.
+        let asked = self.clients.ask(request);
+        let round_trip = self.clients.round_trip();
+        let new = WebConnection::new(ConnectionRole::Client, asked, round_trip, self.now);
+        WebConnection { number, persistent, client: request.client, ..new }
     }
 
     /// Whether a client's persistent connection is coming or at work.

@@ -96,10 +96,7 @@ impl ApacheCluster<'_> {
         let of_owner = *connection;
         let node = &mut self.nodes[usize::from(of_owner.backend)];
         node.pool.get_mut(of_owner.process).stage = ProcessStage::Fetches;
-        match of_owner.asked.kind {
-            SniffedKind::Dynamic => node.at_work.serving_dynamic += 1,
-            _ => node.at_work.serving_static += 1,
-        }
+        *node.at_work.serving(of_owner.asked.kind) += 1;
         let id = self.connections.insert(WebConnection {
             stage: ConnectionStage::Pending,
             role: ConnectionRole::Fetch(owner, of_owner.generation),
@@ -137,11 +134,7 @@ impl ApacheCluster<'_> {
             self.load_changed(assigned.backend.0);
             self.tally.lost += 1;
         }
-        let at_work = &mut self.nodes[usize::from(connection.backend)].at_work;
-        match connection.asked.kind {
-            SniffedKind::Dynamic => at_work.serving_dynamic -= 1,
-            _ => at_work.serving_static -= 1,
-        }
+        *self.nodes[usize::from(connection.backend)].at_work.serving(connection.asked.kind) -= 1;
         self.release(connection.backend, connection.process);
         self.forget(owner);
     }

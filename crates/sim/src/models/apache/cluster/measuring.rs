@@ -100,27 +100,9 @@ impl ApacheCluster<'_> {
             bytes: self.params.probe_bytes,
             compute: 0,
         };
-        let id = self.connections.insert(WebConnection {
-            stage: ConnectionStage::Pending,
-            generation: 0,
-            assigned: None,
-            backend: b,
-            process: NO_PROCESS,
-            role: ConnectionRole::Probe,
-            expected_miss: None,
-            persistent: false,
-            refused: 0,
-            number: 0,
-            client: 0,
-            asked,
-            round_trip: Nanos::ZERO,
-            arrived: self.now,
-            requested: self.now,
-            requests: 0,
-            sent: 0,
-            window: 0,
-            load: 0,
-        });
+        let new = WebConnection::new(ConnectionRole::Probe, asked, Nanos::ZERO, self.now);
+        let stage = ConnectionStage::Pending;
+        let id = self.connections.insert(WebConnection { stage, backend: b, ..new });
         if !self.accepts(b, id, self.costs.establish) {
             self.nodes[usize::from(b)].probe.refused = true;
             self.forget(id);

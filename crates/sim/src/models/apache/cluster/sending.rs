@@ -1,6 +1,6 @@
 //! Responses on their way, and the ends of connections.
 
-use plimsoll_policy::{BackendId, Ending, Nanos, SniffedKind, Time};
+use plimsoll_policy::{BackendId, Ending, Nanos, Time};
 
 use super::{ApacheCluster, ApacheEvent};
 use crate::jobs::Job;
@@ -16,11 +16,7 @@ impl ApacheCluster<'_> {
         let node = &mut self.nodes[usize::from(b)];
         let id = node.pool.get(p).connection;
         let connection = self.connections.get(id);
-        let at_work = &mut node.at_work;
-        match connection.asked.kind {
-            SniffedKind::Dynamic => at_work.serving_dynamic -= 1,
-            _ => at_work.serving_static -= 1,
-        }
+        *node.at_work.serving(connection.asked.kind) -= 1;
         let closes = self.closes(id);
         // It was sent before the connection was torn down.
         let teardown = self.nodes[usize::from(b)].takes(self.teardown(id));
@@ -126,8 +122,8 @@ impl ApacheCluster<'_> {
     #[inline]
     fn alone(&self, connection: &WebConnection) -> Nanos {
         let asked = &connection.asked;
-        let no_document = matches!(asked.kind, SniffedKind::Conditional | SniffedKind::Invalid);
-        let answer = if no_document { self.costs.no_document } else { self.costs.transmit(0, asked.bytes) };
+        let answer =
+            if asked.has_document() { self.costs.transmit(0, asked.bytes) } else { self.costs.no_document };
         let work = Nanos::new(self.costs.basic + asked.compute + answer);
         let segments = asked.bytes.div_ceil(self.params.segment_bytes);
         let (mut window, mut sent) = (u64::from(self.params.initial_window), 0);

@@ -25,10 +25,9 @@ impl ApacheCluster<'_> {
         let connection = self.connections.get_mut(id);
         connection.stage = ConnectionStage::Served;
         connection.requests += 1;
-        let dynamic = connection.asked.kind == SniffedKind::Dynamic;
+        let kind = connection.asked.kind;
         let node = &mut self.nodes[usize::from(b)];
-        let at_work = &mut node.at_work;
-        *(if dynamic { &mut at_work.serving_dynamic } else { &mut at_work.serving_static }) += 1;
+        *node.at_work.serving(kind) += 1;
         node.pool.get_mut(p).stage = ProcessStage::Begins;
         node.cpu.set_left(p, 0);
         if node.cpu.discipline() == Discipline::Sharing {
@@ -99,8 +98,7 @@ impl ApacheCluster<'_> {
             true => bytes,
             false => bytes.min(segment * u64::from(connection.window)),
         };
-        let no_document = matches!(connection.asked.kind, SniffedKind::Conditional | SniffedKind::Invalid);
-        let before = before + if no_document { self.costs.no_document } else { 0 };
+        let before = before + if connection.asked.has_document() { 0 } else { self.costs.no_document };
         let first = bytes.min(segment);
         let after = self.costs.transmit(first, connection.sent) + close;
         let work = before + self.costs.transmit(0, first) + after;
