@@ -22,6 +22,7 @@ mod merge;
 mod path_tree;
 mod patterns;
 mod queueing;
+mod rough_groups;
 mod samples;
 mod statistic;
 

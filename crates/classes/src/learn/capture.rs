@@ -6,7 +6,7 @@ use crate::learn::bounds;
 use crate::learn::combinations::Combinations;
 use crate::learn::log_traits::{TimeResolution, coarsest};
 use crate::learn::path_tree::PathTree;
-use crate::learn::samples::{NO_NODE, Sample};
+use crate::learn::samples::{NO_GROUP, NO_NODE, Sample};
 use crate::uri::path_and_query_of;
 
 /// A request as a log tells it.
@@ -112,6 +112,7 @@ impl ClassLearner {
             size_bytes: request.size_bytes,
             node: if request.counts { self.paths.node_of(path) } else { NO_NODE },
             combination: if request.counts { self.combinations.number_of(request.method, query) } else { 0 },
+            group: NO_GROUP,
             with_client: request.with_client,
             backend,
         });

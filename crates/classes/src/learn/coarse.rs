@@ -22,49 +22,80 @@ pub(crate) struct CoarseCorrection {
 /// Of two halves of the requests, the sum and the number of residuals.
 type SumAndCount = [(f64, f64); 2];
 
-/// Means of the log.
+/// Means of one back-end.
+#[derive(Debug, Clone, Copy, Default)]
 struct LogMeans {
-    /// Requests per second at a back-end.
+    /// Requests per second.
     rate: f64,
-    /// Requests at a back-end on average.
+    /// Requests there on average.
     present: f64,
     workers: f64,
 }
 
-/// Corrects durations by the mean load.
+/// Corrects durations by the mean load of each back-end.
 pub(crate) fn correct(samples: &[Sample], log: &LogTraits) -> CoarseCorrection {
-    let mut groups: BTreeMap<(u32, u32), DemandSums> = BTreeMap::new();
-    let duration_s = |sample: &Sample| sample.takes_ns as f64 / 1e9;
+    // The last group is that of all requests without one.
+    let mut groups = vec![DemandSums::default(); log.groups + 1];
     for sample in samples {
-        groups.entry(sample.uri()).or_default().add(duration_s(sample));
+        groups[(sample.group as usize).min(log.groups)].add(duration_s(sample));
     }
+    let (rest, known) =
+        groups.split_last().map_or((DemandSums::default(), &[][..]), |(rest, known)| (*rest, known));
+    let means = means(samples, log);
+    let of = |sample: &Sample| means.get(usize::from(sample.backend)).copied().unwrap_or_default();
+    let workers = log.workers.unwrap_or(1);
+    let (demands_s, discipline) = match (waits_alike(samples, known), workers) {
+        (false, cores) => {
+            let factors: Vec<f64> = means.iter().map(LogMeans::factor).collect();
+            let factor = |s: &Sample| factors.get(usize::from(s.backend)).copied().unwrap_or(1.0);
+            (
+                samples.iter().map(|s| (duration_s(s) * factor(s)) as f32).collect(),
+                QueueDiscipline::Shared { cores },
+            )
+        }
+        (true, 1) => {
+            let rates: Vec<f64> = means.iter().map(|means| means.rate).collect();
+            (after_the_one_before(samples, &rates), QueueDiscipline::InTurn { workers })
+        }
+        (true, _) => {
+            let all: Vec<DemandSums> = known.iter().copied().chain([rest]).collect();
+            let waits_s: Vec<f64> = means.iter().map(|means| means.wait_s(&all)).collect();
+            let wait_s = |s: &Sample| waits_s.get(usize::from(s.backend)).copied().unwrap_or(0.0);
+            let demands_s = samples.iter().map(|s| (duration_s(s) - wait_s(s)) as f32).collect();
+            (demands_s, QueueDiscipline::InTurn { workers })
+        }
+    };
+    // As a request sees it on average.
+    let present = samples.iter().map(|s| of(s).present).sum::<f64>() / samples.len().max(1) as f64;
+    let method = DemandMethod::FromMeans { discipline, present, given: log.workers.is_some() };
+    CoarseCorrection { demands_s, method }
+}
+
+fn duration_s(sample: &Sample) -> f64 {
+    sample.takes_ns as f64 / 1e9
+}
+
+/// The means of each back-end over the time of the log.
+fn means(samples: &[Sample], log: &LogTraits) -> Vec<LogMeans> {
     let first_ns = samples.iter().map(|s| s.begins_ns).min().unwrap_or(0);
     let last_ns = samples.iter().map(Sample::ends_ns).max().unwrap_or(0);
     // The last begin is rounded down.
     let span_s = (last_ns.saturating_sub(first_ns) as f64 / 1e9).max(log.resolution.begins_ns as f64 / 1e9);
-    let per_backend = 1.0 / (span_s * log.backends.max(1) as f64);
-    let workers = log.workers.unwrap_or(1);
-    let means = LogMeans {
-        rate: samples.len() as f64 * per_backend,
-        present: samples.iter().map(duration_s).sum::<f64>() * per_backend,
-        workers: f64::from(workers),
-    };
-    let all_by = |wait_s: f64, factor: f64| -> Vec<f32> {
-        samples.iter().map(|s| ((duration_s(s) - wait_s) * factor) as f32).collect()
-    };
-    let (demands_s, discipline) = match (waits_alike(samples, &groups), workers) {
-        (false, cores) => (all_by(0.0, means.factor()), QueueDiscipline::Shared { cores }),
-        (true, 1) => (after_the_one_before(samples, means.rate), QueueDiscipline::InTurn { workers }),
-        (true, _) => (all_by(means.wait_s(&groups), 1.0), QueueDiscipline::InTurn { workers }),
-    };
-    let method = DemandMethod::FromMeans { discipline, present: means.present, given: log.workers.is_some() };
-    CoarseCorrection { demands_s, method }
+    let workers = f64::from(log.workers.unwrap_or(1));
+    let mut means = vec![LogMeans { workers, ..LogMeans::default() }; log.backends.max(1)];
+    for sample in samples {
+        if let Some(mean) = means.get_mut(usize::from(sample.backend)) {
+            mean.rate += 1.0 / span_s;
+            mean.present += duration_s(sample) / span_s;
+        }
+    }
+    means
 }
 
 /// Demands where one worker serves requests in the order of the log. If the one before took T and the next one came A later, that one
 /// waited for what was left of T. Of A, its rate is known, and that it does not depend on T, if arrivals are random (Poisson): so the
 /// mean of what was left is T - (1 - exp(-rate·T)) / rate. The mean over many requests of a class is right; the demand of one is not.
-fn after_the_one_before(samples: &[Sample], mean_rate: f64) -> Vec<f32> {
+fn after_the_one_before(samples: &[Sample], mean_rates: &[f64]) -> Vec<f32> {
     /// Rates are taken over blocks of so many seconds.
     const BLOCK_S: u64 = 60;
     let block = |sample: &Sample| sample.ends_ns() / 1_000_000_000 / BLOCK_S;
@@ -76,10 +107,11 @@ fn after_the_one_before(samples: &[Sample], mean_rate: f64) -> Vec<f32> {
     }
     let mut before_s: BTreeMap<u16, f64> = BTreeMap::new();
     let mut demand = |sample: &Sample| {
-        let takes_s = sample.takes_ns as f64 / 1e9;
+        let takes_s = duration_s(sample);
         // The log may begin and end within a block.
         let inside = block(sample) > first && block(sample) < last;
         let count = counts.get(&(sample.backend, block(sample))).filter(|_| inside);
+        let mean_rate = mean_rates.get(usize::from(sample.backend)).copied().unwrap_or(1.0);
         let rate = count.map_or(mean_rate, |count| count / BLOCK_S as f64);
         let left_s = before_s
             .insert(sample.backend, takes_s)
@@ -90,19 +122,19 @@ fn after_the_one_before(samples: &[Sample], mean_rate: f64) -> Vec<f32> {
 }
 
 /// Whether durations of cheap and expensive URIs rise and fall by the same time, and not in proportion.
-fn waits_alike(samples: &[Sample], groups: &BTreeMap<(u32, u32), DemandSums>) -> bool {
-    // URIs in order of their mean, divided where half of the requests are.
-    let mut by_mean: Vec<(f64, f64, (u32, u32))> =
-        groups.iter().filter(|(_, g)| g.count >= 10.0).map(|(uri, g)| (g.mean_s(), g.count, *uri)).collect();
+fn waits_alike(samples: &[Sample], groups: &[DemandSums]) -> bool {
+    // Groups in order of their mean, divided where half of the requests are.
+    let mut by_mean: Vec<(f64, f64, usize)> =
+        groups.iter().enumerate().map(|(at, g)| (g.mean_s(), g.count, at)).collect();
     by_mean.sort_by(|a, b| a.0.total_cmp(&b.0));
     let half = by_mean.iter().map(|(_, count, _)| count).sum::<f64>() / 2.0;
-    let mut side: BTreeMap<(u32, u32), (bool, f64)> = BTreeMap::new();
+    let mut side = vec![(false, 0.0); groups.len()];
     let mut so_far = 0.0;
     let (mut cheap, mut dear) = (DemandSums::default(), DemandSums::default());
-    for (mean_s, count, uri) in by_mean {
+    for (mean_s, count, at) in by_mean {
         let is_dear = so_far >= half;
         so_far += count;
-        side.insert(uri, (is_dear, mean_s));
+        side[at] = (is_dear, mean_s);
         let sums = if is_dear { &mut dear } else { &mut cheap };
         sums.count += count;
         sums.sum_s += mean_s * count;
@@ -116,12 +148,12 @@ fn waits_alike(samples: &[Sample], groups: &BTreeMap<(u32, u32), DemandSums>) ->
     let mut seconds: BTreeMap<(u16, u64), [SumAndCount; 2]> = BTreeMap::new();
     let mut turn = [false; 2];
     for sample in samples {
-        let Some((is_dear, mean_s)) = side.get(&sample.uri()) else { continue };
+        let Some((is_dear, mean_s)) = side.get(sample.group as usize) else { continue };
         let sums = seconds.entry((sample.backend, sample.ends_ns() / 1_000_000_000)).or_default();
         let turn = &mut turn[usize::from(*is_dear)];
         let (sum, count) = &mut sums[usize::from(*is_dear)][usize::from(*turn)];
         *turn = !*turn;
-        *sum += sample.takes_ns as f64 / 1e9 - mean_s;
+        *sum += duration_s(sample) - mean_s;
         *count += 1.0;
     }
     let common = |is_dear: usize| {
@@ -138,12 +170,12 @@ fn waits_alike(samples: &[Sample], groups: &BTreeMap<(u32, u32), DemandSums>) ->
 
 /// Whether the duration of a request is much like that of the one before it in the log, beside what its URI tells: a long wait ends by and
 /// by, while requests that share cores end in any order.
-fn follow_one_another(samples: &[Sample], groups: &BTreeMap<(u32, u32), DemandSums>) -> bool {
+fn follow_one_another(samples: &[Sample], groups: &[DemandSums]) -> bool {
     let mut before: BTreeMap<u16, f64> = BTreeMap::new();
     let (mut both, mut squares) = (0.0, 0.0);
     for sample in samples {
-        let Some(group) = groups.get(&sample.uri()) else { continue };
-        let residual_s = sample.takes_ns as f64 / 1e9 - group.mean_s();
+        let Some(group) = groups.get(sample.group as usize) else { continue };
+        let residual_s = duration_s(sample) - group.mean_s();
         squares += residual_s * residual_s;
         both += before.insert(sample.backend, residual_s).map_or(0.0, |before_s| before_s * residual_s);
     }
@@ -176,9 +208,9 @@ impl LogMeans {
     }
 
     /// The mean wait in seconds where requests are served in turn: that of the M/G/k queue, by Allen and Cunneen.
-    fn wait_s(&self, groups: &BTreeMap<(u32, u32), DemandSums>) -> f64 {
-        let all = groups.values().map(|g| g.count).sum::<f64>().max(1.0);
-        let mean_s = groups.values().map(|g| g.sum_s).sum::<f64>() / all;
+    fn wait_s(&self, groups: &[DemandSums]) -> f64 {
+        let all = groups.iter().map(|g| g.count).sum::<f64>().max(1.0);
+        let mean_s = groups.iter().map(|g| g.sum_s).sum::<f64>() / all;
         let excess = |wait_s: f64| {
             let demand_s = mean_s - wait_s;
             let load = self.rate * demand_s;
@@ -193,7 +225,7 @@ impl LogMeans {
                 let variance = (g.within() / g.count.max(1.0) - wait_variance).max(0.0);
                 g.count * (mean_s * mean_s + variance)
             };
-            let square = groups.values().map(square).sum::<f64>() / all;
+            let square = groups.iter().map(square).sum::<f64>() / all;
             wait_s - busy * square / demand_s / 2.0 / (self.workers - load)
         };
         bisect(0.0, mean_s * (1.0 - 1e-6), excess)

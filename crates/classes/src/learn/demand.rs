@@ -33,21 +33,21 @@ pub(crate) fn estimate(samples: &mut [Sample], log: &LogTraits) -> EstimatedDema
     }
     // Begin and duration are each rounded.
     let tolerance_ns = log.resolution.begins_ns.max(log.resolution.takes_ns) * 2;
-    let found = infer(samples, log.backends, if tolerance_ns == 2 { 0 } else { tolerance_ns }, log.workers);
+    let found = infer(samples, log, if tolerance_ns == 2 { 0 } else { tolerance_ns });
     let InferredDiscipline { discipline, demands_s, dependence, dependence_before } = found;
     let method = DemandMethod::Reconstructed { discipline, dependence, dependence_before };
     EstimatedDemands { demands_s, method, slow_clients }
 }
 
-/// Shortens durations of large responses to what small responses of the URI take, or else to what its fastest tenth takes, and tells how
+/// Shortens durations of large responses to what small responses of the group take, or else to what its fastest tenth takes, and tells how
 /// many.
 fn without_clients(samples: &mut [Sample]) -> u64 {
-    let mut durations: BTreeMap<(u32, u32), (Vec<u64>, Vec<u64>)> = BTreeMap::new();
+    let mut durations: BTreeMap<u32, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
     for sample in samples.iter().filter(|s| s.with_client && s.size_bytes > AT_ONCE_BYTES) {
-        durations.entry(sample.uri()).or_default().1.push(sample.takes_ns);
+        durations.entry(sample.group).or_default().1.push(sample.takes_ns);
     }
     for sample in samples.iter().filter(|s| s.size_bytes <= AT_ONCE_BYTES) {
-        if let Some((at_once, _)) = durations.get_mut(&sample.uri()) {
+        if let Some((at_once, _)) = durations.get_mut(&sample.group) {
             at_once.push(sample.takes_ns);
         }
     }
@@ -55,7 +55,7 @@ fn without_clients(samples: &mut [Sample]) -> u64 {
         list.sort_unstable();
         list.get((list.len() as f64 * share) as usize).copied().unwrap_or(u64::MAX)
     };
-    let limits: BTreeMap<(u32, u32), u64> = durations
+    let limits: BTreeMap<u32, u64> = durations
         .into_iter()
         .map(|(uri, (at_once, large))| {
             let enough = at_once.len() >= AT_ONCE_ENOUGH;
@@ -64,7 +64,7 @@ fn without_clients(samples: &mut [Sample]) -> u64 {
         .collect();
     let mut shortened = 0;
     for sample in samples.iter_mut().filter(|s| s.with_client && s.size_bytes > AT_ONCE_BYTES) {
-        if let Some(limit_ns) = limits.get(&sample.uri()).filter(|limit| **limit < sample.takes_ns) {
+        if let Some(limit_ns) = limits.get(&sample.group).filter(|limit| **limit < sample.takes_ns) {
             sample.takes_ns = *limit_ns;
             shortened += 1;
         }

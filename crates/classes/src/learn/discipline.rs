@@ -1,8 +1,8 @@
 //! Infers from a log how back-ends share their capacity among requests.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::learn::log_traits::LogTraits;
 use crate::learn::queueing::{Reconstruction, Timeline};
 use crate::learn::samples::Sample;
 
@@ -50,9 +50,6 @@ const WAITING_LEAST: f64 = 0.03;
 /// A dependence on load below this needs no correction: 3 % on average.
 const NO_DEPENDENCE: f64 = 0.001;
 
-/// Requests of one URI from which on its mean counts.
-const GROUP_LEAST: u32 = 10;
-
 /// A discipline with the demands under it.
 pub(crate) struct InferredDiscipline {
     pub(crate) discipline: QueueDiscipline,
@@ -63,15 +60,11 @@ pub(crate) struct InferredDiscipline {
     pub(crate) dependence_before: f64,
 }
 
-/// The discipline under which demands depend least on load. `workers` is how many workers or cores a back-end has, if the user knows.
-pub(crate) fn infer(
-    samples: &[Sample],
-    backends: usize,
-    tolerance_ns: u64,
-    workers: Option<u32>,
-) -> InferredDiscipline {
-    let timeline = Timeline::new(samples, backends);
-    let groups = UriGroups::new(samples);
+/// The discipline under which demands depend least on load.
+pub(crate) fn infer(samples: &[Sample], log: &LogTraits, tolerance_ns: u64) -> InferredDiscipline {
+    let workers = log.workers;
+    let timeline = Timeline::new(samples, log.backends);
+    let groups = RoughGroups { of: samples.iter().map(|sample| sample.group).collect(), count: log.groups };
     let durations: Vec<f32> = samples.iter().map(|s| (s.takes_ns as f64 / 1e9) as f32).collect();
     let before = groups.dependence(&durations, &timeline.others_at_arrival);
     let finish = |discipline, demands_s, found: f64| InferredDiscipline {
@@ -126,30 +119,13 @@ fn in_turn(
     None
 }
 
-/// Requests of the same URI.
-struct UriGroups {
-    /// The group of each request; `u32::MAX` for one of too few.
+/// The group of each request.
+struct RoughGroups {
     of: Vec<u32>,
     count: usize,
 }
 
-impl UriGroups {
-    fn new(samples: &[Sample]) -> Self {
-        let mut counts: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        for sample in samples.iter().filter(|sample| sample.counts()) {
-            *counts.entry(sample.uri()).or_default() += 1;
-        }
-        let mut count = 0;
-        let mut number = |requests: &u32| {
-            count += u32::from(*requests >= GROUP_LEAST);
-            if *requests >= GROUP_LEAST { count - 1 } else { u32::MAX }
-        };
-        let numbers: BTreeMap<(u32, u32), u32> = counts.iter().map(|(uri, n)| (*uri, number(n))).collect();
-        let of =
-            samples.iter().map(|sample| numbers.get(&sample.uri()).copied().unwrap_or(u32::MAX)).collect();
-        Self { of, count: count as usize }
-    }
-
+impl RoughGroups {
     /// How much demands of a group depend on the number of other requests at arrival: the mean square of the bias at each number, as a
     /// share of the group's mean, less what chance gives.
     fn dependence(&self, demands_s: &[f32], others: &[u32]) -> f64 {

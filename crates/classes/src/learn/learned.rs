@@ -13,6 +13,7 @@ use crate::learn::groups::RequestGroups;
 use crate::learn::log_traits::LogTraits;
 use crate::learn::merge::{MergedGroups, merge};
 use crate::learn::patterns::{MadePatterns, PatternMaker};
+use crate::learn::rough_groups;
 use crate::learn::samples::Sample;
 use crate::learn::statistic::{DemandSums, explained};
 use crate::table::ClassTable;
@@ -79,8 +80,10 @@ impl ClassLearner {
         if samples.iter().all(|sample| sample.takes_ns == 0 || !sample.counts()) {
             return Err(LearnError::NoTimes);
         }
+        let groups = rough_groups::assign(&mut samples, &self.paths);
         let traits = LogTraits {
             backends: self.backends(),
+            groups,
             resolution: self.resolution,
             workers: self.options.workers,
         };

@@ -3,6 +3,8 @@
 /// What is known of a log beside its requests.
 pub(crate) struct LogTraits {
     pub(crate) backends: usize,
+    /// Groups of requests by path and parameters.
+    pub(crate) groups: usize,
     pub(crate) resolution: TimeResolution,
     pub(crate) workers: Option<u32>,
 }

@@ -150,6 +150,7 @@ mod tests {
             size_bytes: 0,
             node: 0,
             combination: 0,
+            group: 0,
             backend: 0,
             with_client: false,
         };

@@ -3,6 +3,9 @@
 /// The node of a request that is no example of its class.
 pub(crate) const NO_NODE: u32 = u32::MAX;
 
+/// The group of a request that is in none.
+pub(crate) const NO_GROUP: u32 = u32::MAX;
+
 /// One request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
@@ -13,6 +16,8 @@ pub(crate) struct Sample {
     pub(crate) node: u32,
     /// Its combination of method and parameters.
     pub(crate) combination: u32,
+    /// Its group by path and parameters, before its demand is known.
+    pub(crate) group: u32,
     /// Its back-end, by number.
     pub(crate) backend: u16,
     /// Whether the duration includes the transmission to the client.

@@ -90,7 +90,7 @@ fn method(report: &LearnReport, live: bool) -> String {
         }
         DemandMethod::FromMeans { discipline, present, given } => {
             let mut said = format!(
-                "Demand: the log's times are too coarse to reconstruct who waited for whom. It is from mean loads, as of {discipline}, with \
+                "Demand: the log's times are too coarse to reconstruct who waited for whom. It is estimated from averages, as of {discipline}, with \
                  {present:.1} requests at a time on average. Deviations include the noise of the estimate."
             );
             if !given {

@@ -117,7 +117,9 @@ impl MeasuringConnection {
             stream.set_write_timeout(Some(span))?;
             Ok::<_, std::io::Error>(stream)
         };
-        let stream = open().map_err(|e| to.failed(&format!("cannot connect to {}: {e}", to.address)))?;
+        // Where the deadline is what ended it, that is the reason.
+        let failed = |e| to.failed(&format!("cannot connect to {}: {e}", to.address));
+        let stream = open().map_err(|e| left(deadline).err().unwrap_or_else(|| failed(e)))?;
         Ok(Self { stream, buffer: vec![0; MOST_HEAD_BYTES], deadline })
     }
 
