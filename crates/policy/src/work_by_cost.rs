@@ -5,16 +5,20 @@
 //! measured.
 //!
 //! ```text
-//! cost(r) <- what r's class took lately; without a class what r's target took; else what requests take on average
-//! n <- back-end with the least (work[n] + cost(r)) * slowness[n] / weight[n], ties at random
-//! r is assigned to n:  work[n] <- work[n] + cost(r)
-//! r ends:              work[n] <- work[n] - the same;  d <- time that n has spent on r
-//!                      cost of class or target <- average with d / slowness[n];  slowness[n] <- average with d / cost(r)
+//! cost(r) <- what r's class took lately; without a class what r's target took; rare ones more like requests on average
+//! found[n] <- the number and the costs of the requests that n has
+//! n <- back-end with the least charge(cost(r), found[n]) * slowness[n] / weight[n]; of several the one with the fewest requests,
+//!      then at random                                             charge: by work or by number, see `waiting_model`
+//! r ends at n:  d <- time that n has spent on r;  cost of class or target <- average with d
+//!               slowness[n] <- average of what expectation does not explain, see `slowness`
 //! ```
 //!
-//! The time that a back-end has spent on a request is its response time when it was alone. With n requests at once it is taken as an
+//! The time that a back-end has spent on a request, if requests stand in line, is the time since the one before ended. If they share,
+//! it is the response time when the request was alone. With n requests at once it is taken as an
 //! nth, as if the back-end worked on all of them at once; that blurs the costs of requests that stood in a queue together. So a
 //! request that found its back-end idle counts, and others only where such requests have been rare.
+
+use std::cmp::Ordering;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -24,16 +28,18 @@ use crate::decision::Completion;
 use crate::lru_map::LruMap;
 use crate::request::{Outcome, Request, TargetId};
 use crate::rng::Rng;
+use crate::slowness::Slowness;
 use crate::time::Time;
+use crate::waiting_model::{Cost, Found, WaitingModel};
 
 /// What is measured first counts in full, later ones by this much.
 const LATEST: f64 = 1.0 / 32.0;
-/// How much the latest request tells of a back-end's slowness.
-const LATEST_SLOWNESS: f64 = 1.0 / 128.0;
 /// Requests that found their back-end idle, from which on others no longer count.
 const ENOUGH: u32 = 4;
-/// The cost of a request while nothing is known, in nanoseconds.
-const UNKNOWN_NS: f64 = 1e6;
+/// As many requests of mean cost are averaged with those of a class or target.
+const PRIOR: f64 = 2.0;
+/// The cost of a request while nothing is known.
+const UNKNOWN: Cost = Cost { in_line_ns: 1e6, shared_ns: 1e6 };
 
 /// An average in which the latest value counts by [`LATEST`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,6 +58,8 @@ impl RecentMean {
 /// What requests of one kind have taken.
 #[derive(Debug, Clone, Copy, Default)]
 struct MeasuredCost {
+    /// If they stand in line.
+    in_line: RecentMean,
     /// Those that found their back-end idle.
     alone: RecentMean,
     /// The others.
@@ -70,25 +78,45 @@ impl MeasuredCost {
         }
     }
 
-    fn add(&mut self, ns: f64, alone: bool) {
-        if alone { self.alone.add(ns) } else { self.shared.add(ns) }
+    fn cost(&self) -> Option<Cost> {
+        self.ns().map(|shared_ns| Cost { in_line_ns: self.in_line.mean, shared_ns })
+    }
+
+    /// As [`Self::cost`], nearer to `mean` the fewer requests have told.
+    fn cost_among(&self, mean: Cost) -> Cost {
+        let among = |own: f64, mean: f64| (self.seen() * own + PRIOR * mean) / (self.seen() + PRIOR);
+        self.cost().map_or(mean, |own| Cost {
+            in_line_ns: among(own.in_line_ns, mean.in_line_ns),
+            shared_ns: among(own.shared_ns, mean.shared_ns),
+        })
+    }
+
+    fn seen(&self) -> f64 {
+        f64::from(self.alone.count) + f64::from(self.shared.count)
+    }
+
+    fn add(&mut self, spent: Cost, alone: bool) {
+        self.in_line.add(spent.in_line_ns);
+        if alone { self.alone.add(spent.shared_ns) } else { self.shared.add(spent.shared_ns) }
     }
 }
 
 /// One back-end.
 #[derive(Debug, Clone, Copy)]
 struct OutstandingWork {
+    /// The sum of [`Cost::in_line_ns`].
     work_ns: f64,
     requests: u32,
     /// Time that each request has got of the back-end since time zero, if it was there: grows by 1 / requests.
     each_got_ns: f64,
     at: Time,
-    /// How much longer than elsewhere requests take.
-    slowness: f64,
+    /// Since when it works on the first request, if they stand in line: since the one before ended, or since it came.
+    since: Time,
 }
 
 impl OutstandingWork {
-    const NONE: Self = Self { work_ns: 0.0, requests: 0, each_got_ns: 0.0, at: Time::ZERO, slowness: 1.0 };
+    const NONE: Self =
+        Self { work_ns: 0.0, requests: 0, each_got_ns: 0.0, at: Time::ZERO, since: Time::ZERO };
 
     fn advance(&mut self, now: Time) {
         self.each_got_ns += now.since(self.at).as_nanos() as f64 / f64::from(self.requests.max(1));
@@ -100,9 +128,12 @@ impl OutstandingWork {
 #[derive(Debug, Clone, Copy, Default)]
 struct UnderWay {
     count: u32,
-    cost_ns: f64,
+    /// Sum over them.
+    cost: Cost,
     /// Sum over them of [`OutstandingWork::each_got_ns`] when they came.
     got_ns: f64,
+    /// Sums over them of what they found when they came.
+    found: Found,
     /// The latest one found the back-end idle.
     alone: bool,
 }
@@ -116,63 +147,74 @@ pub(crate) struct WorkByCost {
     classes: Vec<MeasuredCost>,
     targets: LruMap<MeasuredCost>,
     all: MeasuredCost,
+    waiting: WaitingModel,
+    slowness: Slowness,
     rng: Rng,
 }
 
 impl WorkByCost {
     /// Of `known` classes the costs are given, in nanoseconds from class 1 on. Remembers the costs of `targets` targets.
     pub(crate) fn new(known: impl Iterator<Item = f64>, targets: usize, table_seed: u64, rng: Rng) -> Self {
-        let measured =
-            |ns| MeasuredCost { alone: RecentMean { mean: ns, count: ENOUGH }, ..MeasuredCost::default() };
+        let measured = |ns| {
+            let mean = RecentMean { mean: ns, count: ENOUGH };
+            MeasuredCost { in_line: mean, alone: mean, ..MeasuredCost::default() }
+        };
         Self {
             backends: Vec::new(),
             under_way: HashMap::with_hasher(FixedState::with_seed(table_seed)),
             classes: std::iter::once(MeasuredCost::default()).chain(known.map(measured)).collect(),
             targets: LruMap::with_seed(targets, table_seed),
             all: MeasuredCost::default(),
+            waiting: WaitingModel::new(),
+            slowness: Slowness::default(),
             rng,
         }
     }
 
-    /// What such requests have taken while their back-end was idle, in nanoseconds; `None` while that is not known well.
-    fn measured_ns(&mut self, target: TargetId, class: u16) -> Option<f64> {
-        let cost = match class {
+    fn mean_cost(&self) -> Cost {
+        self.all.cost().unwrap_or(UNKNOWN)
+    }
+
+    /// The expected cost.
+    fn cost(&mut self, target: TargetId, class: u16) -> Cost {
+        let mean = self.mean_cost();
+        let own = match class {
             0 => self.targets.get_mut(target).map(|cost| &*cost),
             class => self.classes.get(usize::from(class)),
         };
-        cost.filter(|cost| cost.alone.count >= ENOUGH).map(|cost| cost.alone.mean)
+        own.map_or(mean, |cost| cost.cost_among(mean)).at_least_1_ns()
     }
 
-    /// The expected cost in nanoseconds.
-    fn cost_ns(&mut self, target: TargetId, class: u16) -> f64 {
-        let own = match class {
-            0 => self.targets.get_mut(target).and_then(|cost| cost.ns()),
-            class => self.classes.get(usize::from(class)).and_then(MeasuredCost::ns),
-        };
-        own.or_else(|| self.all.ns()).unwrap_or(UNKNOWN_NS).max(1.0)
-    }
-
-    /// The back-end that would have done with it first.
-    pub(crate) fn choose(&mut self, request: &Request, view: &ClusterView) -> Option<BackendId> {
-        let cost_ns = self.cost_ns(request.target, request.class);
-        let mean_ns = self.all.ns().unwrap_or(UNKNOWN_NS);
-        let (mut best, mut least, mut ties) = (None, f64::INFINITY, 0);
+    /// The back-end that would have done with it first; among several, one with the fewest requests.
+    pub(crate) fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Option<BackendId> {
+        let cost = self.cost(request.target, request.class);
+        let (mut best, mut least, mut ties) = (None, (f64::INFINITY, f64::INFINITY), 0);
         for b in view.eligible_ids() {
-            let (work_ns, slowness) =
-                self.backends.get(b.index()).map_or((0.0, 1.0), |b| (b.work_ns, b.slowness));
-            let others = f64::from(view.load(b) - view.own_load(b).min(view.load(b)));
-            let weight = view.weight(b).as_f64().max(1e-9);
-            let done_ns = (work_ns + others * mean_ns + cost_ns) * slowness / weight;
-            if done_ns < least {
-                (best, least, ties) = (Some(b), done_ns, 1);
-            } else if done_ns == least {
-                ties += 1;
-                if self.rng.below(ties) == 0 {
-                    best = Some(b);
+            let slowness = self.slowness.of(b) / view.weight(b).as_f64().max(1e-9);
+            let found = self.found(b, view.load(b), view.own_load(b), now);
+            let score = (self.waiting.charge_ns(cost, found) * slowness, (found.requests + 1.0) * slowness);
+            match score.partial_cmp(&least) {
+                Some(Ordering::Less) => (best, least, ties) = (Some(b), score, 1),
+                Some(Ordering::Equal) => {
+                    ties += 1;
+                    if self.rng.below(ties) == 0 {
+                        best = Some(b);
+                    }
                 }
+                _ => {}
             }
         }
         best.or_else(|| view.least_loaded())
+    }
+
+    /// What a request meets at `b`. What others have sent there costs what requests cost on average; own requests that wait for
+    /// nobody but their clients are no load.
+    fn found(&self, b: BackendId, load: u32, own_load: u32, now: Time) -> Found {
+        let own = self.backends.get(b.index()).unwrap_or(&OutstandingWork::NONE);
+        let at_work = f64::from(own_load) / f64::from(own.requests.max(1));
+        let others = f64::from(load.saturating_sub(own_load));
+        let left_ns = (own.work_ns * at_work.min(1.0) - now.since(own.since).as_nanos() as f64).max(0.0);
+        Found { requests: f64::from(load), work_ns: left_ns + others * self.mean_cost().in_line_ns }
     }
 
     /// A request was assigned.
@@ -180,16 +222,22 @@ impl WorkByCost {
         if self.backends.len() < view.len() {
             self.backends.resize(view.len(), OutstandingWork::NONE);
         }
-        let cost_ns = self.cost_ns(request.target, request.class);
+        let cost = self.cost(request.target, request.class);
+        // The view counts this request already.
+        let found = self.found(b, view.load(b).saturating_sub(1), view.own_load(b).saturating_sub(1), now);
         let backend = &mut self.backends[b.index()];
         backend.advance(now);
         let alone = backend.requests == 0 && view.load(b) <= 1;
+        if backend.requests == 0 {
+            backend.since = now;
+        }
         backend.requests += 1;
-        backend.work_ns += cost_ns;
+        backend.work_ns += cost.in_line_ns;
         let of = self.under_way.entry((b, request.target, request.class)).or_default();
         of.count += 1;
-        of.cost_ns += cost_ns;
+        of.cost = of.cost.plus(cost);
         of.got_ns += backend.each_got_ns;
+        of.found = of.found.plus(found);
         of.alone = alone;
     }
 
@@ -201,72 +249,73 @@ impl WorkByCost {
         let Some(backend) = self.backends.get_mut(b.index()) else { return };
         backend.advance(now);
         let count = f64::from(of.count);
-        let (cost_ns, got_ns, alone) = (of.cost_ns / count, of.got_ns / count, of.alone && of.count == 1);
+        let (cost, found) = (of.cost.times(1.0 / count), of.found.times(1.0 / count));
+        let (got_ns, alone) = (of.got_ns / count, of.alone && of.count == 1);
         of.count -= 1;
-        of.cost_ns -= cost_ns;
+        of.cost = of.cost.times(1.0 - 1.0 / count);
+        of.found = of.found.times(1.0 - 1.0 / count);
         of.got_ns -= got_ns;
         if of.count == 0 {
             self.under_way.remove(&key);
         }
+        let in_line_ns = now.since(backend.since).as_nanos() as f64;
+        let spent = Cost { in_line_ns, shared_ns: backend.each_got_ns - got_ns };
         backend.requests = backend.requests.saturating_sub(1);
-        backend.work_ns = if backend.requests == 0 { 0.0 } else { (backend.work_ns - cost_ns).max(0.0) };
+        backend.since = now;
+        backend.work_ns =
+            if backend.requests == 0 { 0.0 } else { (backend.work_ns - cost.in_line_ns).max(0.0) };
         if outcome == Outcome::Completed {
-            let spent_ns = backend.each_got_ns - got_ns;
-            self.learn((b, target, class), spent_ns, alone);
+            let slowness = self.slowness.of(b);
+            let response_ns = (completion.response_time.as_nanos() as f64).max(1.0);
+            self.slowness.learn(b, response_ns / self.waiting.expected_ns(cost, found));
+            self.waiting.learn(cost, found, response_ns / slowness);
+            self.learn(target, class, spent, alone);
         }
     }
 
-    fn learn(&mut self, (b, target, class): (BackendId, TargetId, u16), spent_ns: f64, alone: bool) {
-        let expected_ns = self.measured_ns(target, class);
-        let mean_slowness = self.mean_slowness();
-        let backend = &mut self.backends[b.index()];
-        let slowness = backend.slowness / mean_slowness;
-        if let Some(expected_ns) = expected_ns.filter(|_| alone) {
-            // Rare requests of extreme cost must not make a back-end look slow.
-            let ratio = (spent_ns / expected_ns).clamp(0.1, 10.0);
-            backend.slowness = (slowness + LATEST_SLOWNESS * (ratio - slowness)).clamp(0.01, 100.0);
-        }
-        let ns = spent_ns / slowness;
+    fn learn(&mut self, target: TargetId, class: u16, spent: Cost, alone: bool) {
         match class {
-            0 => self.targets.get_or_insert_with(target, MeasuredCost::default).0.add(ns, alone),
+            0 => self.targets.get_or_insert_with(target, MeasuredCost::default).0.add(spent, alone),
             class => {
                 let index = usize::from(class);
                 if self.classes.len() <= index {
                     self.classes.resize(index + 1, MeasuredCost::default());
                 }
-                self.classes[index].add(ns, alone);
+                self.classes[index].add(spent, alone);
             }
         }
-        self.all.add(ns, alone);
+        self.all.add(spent, alone);
     }
 
-    fn mean_slowness(&self) -> f64 {
-        let sum: f64 = self.backends.iter().map(|b| b.slowness).sum();
-        if sum > 0.0 { sum / self.backends.len() as f64 } else { 1.0 }
+    /// Some time has passed.
+    pub(crate) fn tick(&mut self) {
+        self.slowness.tick();
     }
 
     /// Another back-end has the index of `b`, or it comes back from a failure.
     pub(crate) fn restart(&mut self, b: BackendId) {
-        if let Some(backend) = self.backends.get_mut(b.index()) {
-            backend.slowness = 1.0;
-        }
+        self.slowness.restart(b);
     }
 
     /// Cost by class in seconds, and how many requests have told it; of those that have been seen.
     pub(crate) fn class_rows(&self) -> Vec<Vec<f64>> {
         let row = |(class, cost): (usize, &MeasuredCost)| {
-            let count = f64::from(cost.alone.count) + f64::from(cost.shared.count);
-            Some(vec![class as f64, cost.ns()? / 1e9, count])
+            Some(vec![class as f64, self.waiting.cost_ns(cost.cost()?) / 1e9, cost.seen()])
         };
         self.classes.iter().enumerate().filter_map(row).collect()
     }
 
     /// Outstanding work in seconds and slowness, by back-end.
     pub(crate) fn backend_rows(&self) -> Vec<Vec<f64>> {
-        let mean = self.mean_slowness();
+        let slowness = |index: usize| self.slowness.of(BackendId(index as u16));
         let row =
-            |(index, b): (usize, &OutstandingWork)| vec![index as f64, b.work_ns / 1e9, b.slowness / mean];
+            |(index, b): (usize, &OutstandingWork)| vec![index as f64, b.work_ns / 1e9, slowness(index)];
         self.backends.iter().enumerate().map(row).collect()
+    }
+
+    /// How requests get in each other's way, as [`WaitingModel::row`] says it.
+    pub(crate) fn waiting_row(&self) -> Vec<f64> {
+        self.waiting.row()
     }
 
     /// Targets whose costs are remembered.

@@ -16,7 +16,8 @@
 //! being reduced in proportion, and a connection counts as many requests as connections carry.
 //!
 //! A front-end that parses requests and sees responses needs no estimate: there each *request* goes to the back-end with the least
-//! outstanding work, by costs that are learned from response times (see `work_by_cost`).
+//! outstanding work, or with the fewest requests where that tells more, by costs that are learned from response times (see
+//! `work_by_cost`).
 
 use std::sync::Arc;
 
@@ -195,10 +196,10 @@ impl Csld {
 
 impl Policy for Csld {
     #[inline]
-    fn choose(&mut self, request: &Request, view: &ClusterView, _: Time) -> Decision {
+    fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Decision {
         assign_or_reject(match request.kind {
             Kind::Connection => self.turn.next(view).or_else(|| view.least_loaded()),
-            Kind::Static | Kind::Dynamic => self.by_cost.choose(request, view),
+            Kind::Static | Kind::Dynamic => self.by_cost.choose(request, view, now),
         })
     }
 
@@ -235,6 +236,7 @@ impl Policy for Csld {
     }
 
     fn on_tick(&mut self, view: &ClusterView, now: Time) {
+        self.by_cost.tick();
         let Some(mut estimator) = self.estimator.take() else { return };
         let loads = estimator.end_period(now);
         let weights = self.weights(&loads, &estimator, view);
@@ -290,6 +292,11 @@ impl ShowsState for Csld {
                 name: "outstanding_work",
                 columns: &["backend", "work_s", "slowness"],
                 rows: self.by_cost.backend_rows(),
+            },
+            PolicyTable {
+                name: "waiting_model",
+                columns: &["in_line", "processors", "error_of_line", "least_error_of_others"],
+                rows: vec![self.by_cost.waiting_row()],
             },
         ]
     }

@@ -105,16 +105,42 @@ fn request(core: &mut Core, class: u16, number: u64, now: Time) -> Assigned {
     }
 }
 
-/// Lets requests of class 1 take 1 ms, and those of class 2 take 100 ms, one after the other.
-fn teach(core: &mut Core) -> Time {
-    let mut now = at(0);
-    for n in 0..60 {
-        let class = 1 + (n % 2) as u16;
-        let assigned = request(core, class, n, now);
-        now += Nanos::from_millis(if class == 1 { 1 } else { 100 });
-        core.complete(&assigned, Ending::answered(None), now);
+/// A request every `gap`, whose class and cost `next` tells; each back-end answers one after the other, `slow` times as slowly.
+/// Returns the time when all have ended, and how many of the second half each back-end got.
+fn serve(
+    core: &mut Core,
+    count: u64,
+    gap: Nanos,
+    slow: [u64; 2],
+    next: fn(u64) -> (u16, u64),
+) -> (Time, [u64; 2]) {
+    let (mut now, mut got, mut free) = (at(0), [0; 2], [at(0); 2]);
+    let mut under_way: Vec<(Time, Assigned)> = Vec::new();
+    for n in 0..=count {
+        under_way.sort_by_key(|(ends, _)| *ends);
+        let last = n == count;
+        while under_way.first().is_some_and(|(ends, _)| *ends <= now || last) {
+            let (ends, assigned) = under_way.remove(0);
+            core.complete(&assigned, Ending::answered(None), ends);
+            now = now.max(ends);
+        }
+        if !last {
+            let (class, cost_ms) = next(n);
+            let assigned = request(core, class, n, now);
+            let b = assigned.backend.index();
+            free[b] = free[b].max(now) + Nanos::from_millis(cost_ms * slow[b]);
+            got[b] += u64::from(n >= count / 2);
+            under_way.push((free[b], assigned));
+            now += gap;
+        }
     }
-    now
+    (now, got)
+}
+
+/// Requests of class 1 take 1 ms, and each tenth is of class 2 and takes 100 ms.
+fn teach(core: &mut Core) -> Time {
+    let next = |n| if n % 10 == 9 { (2, 100) } else { (1, 1) };
+    serve(core, 2000, Nanos::from_millis(8), [1, 1], next).0
 }
 
 #[test]
@@ -130,27 +156,29 @@ fn requests_are_balanced_by_cost_and_not_by_count() {
 }
 
 #[test]
+fn who_shares_is_balanced_by_number() {
+    let mut core = core_of(CsldParams::default(), 2);
+    let now = teach(&mut core);
+    assert_eq!(core.policy().tables()[3].rows[0][0], 1.0, "in line");
+    // From now on all take the same time, whatever they find.
+    for n in 0..4000 {
+        let class = 1 + u16::from(n % 10 == 9);
+        let several = [0, 1, 2].map(|k| request(&mut core, class, 3 * n + k, now));
+        several.iter().for_each(|a| core.complete(a, Ending::answered(None), now + Nanos::from_millis(10)));
+    }
+    let now = now + Nanos::from_secs(1);
+    assert_eq!(core.policy().tables()[3].rows[0][0], 0.0, "not in line");
+    let expensive = request(&mut core, 2, 100, now).backend;
+    let others: Vec<_> = (0..50).map(|n| request(&mut core, 1, 200 + n, now).backend).collect();
+    let with_it = others.iter().filter(|&&b| b == expensive).count();
+    assert!((20..=30).contains(&with_it), "{with_it}");
+}
+
+#[test]
 fn a_slow_back_end_gets_less() {
     let mut core = core_of(CsldParams::default(), 2);
-    let mut now = at(0);
-    let mut ended = [0u32; 2];
-    let mut under_way: Vec<(Time, Assigned)> = Vec::new();
-    for n in 0..4000 {
-        // One worker at each: back-end 1 takes four times as long.
-        let assigned = request(&mut core, 1, n, now);
-        let b = assigned.backend;
-        let free = under_way.iter().filter(|(_, a)| a.backend == b).map(|(t, _)| *t).max();
-        let takes = Nanos::from_millis(if b.0 == 0 { 10 } else { 40 });
-        under_way.push((free.unwrap_or(now).max(now) + takes, assigned));
-        ended[b.index()] += u32::from(n >= 2000);
-        now += Nanos::from_micros(8500);
-        under_way.sort_by_key(|(ends, _)| *ends);
-        while under_way.first().is_some_and(|(ends, _)| *ends <= now) {
-            let (ends, assigned) = under_way.remove(0);
-            core.complete(&assigned, Ending::answered(None), ends);
-        }
-    }
-    let share = f64::from(ended[1]) / f64::from(ended[0] + ended[1]);
+    let (_, got) = serve(&mut core, 4000, Nanos::from_micros(8500), [1, 4], |_| (1, 10));
+    let share = got[1] as f64 / (got[0] + got[1]) as f64;
     assert!((0.1..0.3).contains(&share), "the other one can do 85 % of the requests: {share}");
 }
 
