@@ -1,6 +1,6 @@
 //! The time of day as the protocols write it, made once a second.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -13,23 +13,47 @@ pub(crate) struct Dates {
     pub(crate) http: [u8; 29],
     /// `06/Nov/1994:08:49:37 +0000`, as access logs have it.
     pub(crate) common_log: String,
-    /// `1994-11-06T08:49:37Z`.
-    pub(crate) rfc3339: String,
+    /// `1994-11-06T08:49:37`.
+    rfc3339: String,
+    /// The same instant twice.
+    made: (Instant, Duration),
 }
 
 impl Dates {
     /// The present second.
     pub(crate) fn now() -> Self {
-        Self::of(unix_second())
+        let made = (Instant::now(), unix_time());
+        Self::of(second_of(made.1), made)
     }
 
     /// The present second, when it is another than `last`.
     pub(crate) fn if_changed(last: &Self) -> Option<Self> {
-        let second = unix_second();
-        (second != last.second).then(|| Self::of(second))
+        (second_of(unix_time()) != last.second).then(Self::now)
     }
 
-    fn of(second: i64) -> Self {
+    /// `1994-11-06T08:49:37.042Z` (RFC 3339): the time of day at `at`.
+    pub(crate) fn rfc3339_ms(&self, at: Instant) -> [u8; 24] {
+        let (made, unix) = self.made;
+        let unix = match at.checked_duration_since(made) {
+            Some(later) => unix.saturating_add(later),
+            None => unix.saturating_sub(made.saturating_duration_since(at)),
+        };
+        let second = second_of(unix);
+        // Rare: dates are made anew each second.
+        let other = (second != self.second).then(|| Self::of(second, self.made));
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let seconds = &other.as_ref().unwrap_or(self).rfc3339;
+        for (to, from) in text.iter_mut().zip(seconds.bytes()).take(19) {
+            *to = from;
+        }
+        let ms = unix.subsec_millis();
+        for (to, digit) in text[20..23].iter_mut().zip([ms / 100, ms / 10 % 10, ms % 10]) {
+            *to = b'0' + digit as u8;
+        }
+        text
+    }
+
+    fn of(second: i64, made: (Instant, Duration)) -> Self {
         let time = Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC);
         let mut http = [b' '; 29];
         let text = time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
@@ -40,14 +64,18 @@ impl Dates {
             second,
             http,
             common_log: time.strftime("%d/%b/%Y:%H:%M:%S +0000").to_string(),
-            rfc3339: time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            rfc3339: time.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
+            made,
         }
     }
 }
 
-fn unix_second() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(0)
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn second_of(unix: Duration) -> i64 {
+    i64::try_from(unix.as_secs()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -56,9 +84,14 @@ mod tests {
 
     #[test]
     fn three_notations() {
-        let dates = Dates::of(784_111_777);
+        let at = Instant::now() + Duration::from_secs(10);
+        let dates = Dates::of(784_111_777, (at, Duration::from_millis(784_111_777_900)));
         assert_eq!(&dates.http, b"Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(dates.common_log, "06/Nov/1994:08:49:37 +0000");
-        assert_eq!(dates.rfc3339, "1994-11-06T08:49:37Z");
+        let text = |at| String::from_utf8(dates.rfc3339_ms(at).to_vec()).unwrap();
+        assert_eq!(text(at), "1994-11-06T08:49:37.900Z");
+        assert_eq!(text(at + Duration::from_millis(99)), "1994-11-06T08:49:37.999Z");
+        assert_eq!(text(at + Duration::from_millis(142)), "1994-11-06T08:49:38.042Z");
+        assert_eq!(text(at - Duration::from_millis(901)), "1994-11-06T08:49:36.999Z");
     }
 }

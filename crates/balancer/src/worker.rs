@@ -249,8 +249,14 @@ impl Worker {
         if let Some(log) = &config.access_log {
             let mut lines = self.lines.borrow_mut();
             let dates = self.dates.borrow();
-            let time =
-                if log.format == AccessLogFormat::Combined { &dates.common_log } else { &dates.rfc3339 };
+            let precise;
+            let time = match log.format {
+                AccessLogFormat::Combined => dates.common_log.as_bytes(),
+                AccessLogFormat::Json => {
+                    precise = dates.rfc3339_ms(ended);
+                    &precise
+                }
+            };
             let moment = Moment { time, at: ended };
             let context = LineContext { policy: config.policy.spec.name, classes: config.classes.as_ref() };
             access_log::line(log.format, record, context, moment, &mut lines);

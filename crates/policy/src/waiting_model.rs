@@ -28,14 +28,14 @@ const BETTER: f64 = 0.9;
 
 /// What a request finds at a back-end.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct Backlog {
     /// Requests that are there.
     pub requests: f64,
     /// What is left of the sum of their costs, in nanoseconds, if they stand in line.
     pub work_ns: f64,
 }
 
-impl Found {
+impl Backlog {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { requests: self.requests + other.requests, work_ns: self.work_ns + other.work_ns }
     }
@@ -97,12 +97,12 @@ pub(crate) struct WaitingModel {
     processors: usize,
 }
 
-fn in_line_ns(cost: Cost, found: Found) -> f64 {
-    cost.in_line_ns + found.work_ns
+fn in_line_ns(cost: Cost, backlog: Backlog) -> f64 {
+    cost.in_line_ns + backlog.work_ns
 }
 
-fn shared_ns(processors: f64, cost: Cost, found: Found) -> f64 {
-    cost.shared_ns * ((found.requests + 1.0) / processors).max(1.0)
+fn shared_ns(processors: f64, cost: Cost, backlog: Backlog) -> f64 {
+    cost.shared_ns * ((backlog.requests + 1.0) / processors).max(1.0)
 }
 
 impl WaitingModel {
@@ -116,26 +116,26 @@ impl WaitingModel {
         if self.in_line { cost.in_line_ns } else { cost.shared_ns }
     }
 
-    /// What a request is charged where it finds `found`, for comparison with other back-ends.
-    pub(crate) fn charge_ns(&self, cost: Cost, found: Found) -> f64 {
-        if self.in_line { in_line_ns(cost, found) } else { shared_ns(1.0, cost, found) }
+    /// What a request is charged where it finds `backlog`, for comparison with other back-ends.
+    pub(crate) fn charge_ns(&self, cost: Cost, backlog: Backlog) -> f64 {
+        if self.in_line { in_line_ns(cost, backlog) } else { shared_ns(1.0, cost, backlog) }
     }
 
     /// The response time in nanoseconds that is expected of it.
-    pub(crate) fn expected_ns(&self, cost: Cost, found: Found) -> f64 {
+    pub(crate) fn expected_ns(&self, cost: Cost, backlog: Backlog) -> f64 {
         match self.in_line {
-            true => in_line_ns(cost, found),
-            false => shared_ns(PROCESSORS[self.processors], cost, found),
+            true => in_line_ns(cost, backlog),
+            false => shared_ns(PROCESSORS[self.processors], cost, backlog),
         }
     }
 
     /// It took `response_ns`, the slowness of its back-end left out.
-    pub(crate) fn learn(&mut self, cost: Cost, found: Found, response_ns: f64) {
+    pub(crate) fn learn(&mut self, cost: Cost, backlog: Backlog, response_ns: f64) {
         self.responses = self.responses.saturating_add(1);
         let latest = LATEST.max(1.0 / f64::from(self.responses));
-        self.line.add(libm::log(response_ns / in_line_ns(cost, found)), latest);
+        self.line.add(libm::log(response_ns / in_line_ns(cost, backlog)), latest);
         for (errors, processors) in self.shared.iter_mut().zip(PROCESSORS) {
-            errors.add(libm::log(response_ns / shared_ns(processors, cost, found)), latest);
+            errors.add(libm::log(response_ns / shared_ns(processors, cost, backlog)), latest);
         }
         if self.responses >= ENOUGH {
             self.compare();
@@ -176,53 +176,53 @@ mod tests {
     }
 
     /// What is learned when costs of 1 to 100 ms take as long as `response` says.
-    fn learned(response: impl Fn(Cost, Found, &mut Rng) -> f64) -> WaitingModel {
+    fn learned(response: impl Fn(Cost, Backlog, &mut Rng) -> f64) -> WaitingModel {
         let mut model = WaitingModel::new();
         let mut rng = Rng::new(1, 1);
         for _ in 0..2000 {
             let cost = both(1e6 * libm::exp(rng.unit() * 4.6));
             let requests = rng.below(8) as f64;
-            let found = Found { requests, work_ns: requests * 30e6 * rng.unit() };
-            let response_ns = response(cost, found, &mut rng);
-            model.learn(cost, found, response_ns);
+            let backlog = Backlog { requests, work_ns: requests * 30e6 * rng.unit() };
+            let response_ns = response(cost, backlog, &mut rng);
+            model.learn(cost, backlog, response_ns);
         }
         model
     }
 
     #[test]
     fn a_line_is_recognised() {
-        let model = learned(|cost, found, rng| in_line_ns(cost, found) * (0.7 + 0.6 * rng.unit()));
+        let model = learned(|cost, backlog, rng| in_line_ns(cost, backlog) * (0.7 + 0.6 * rng.unit()));
         assert_eq!(model.row()[0], 1.0, "{model:?}");
-        let found = Found { requests: 2.0, work_ns: 5e6 };
-        assert_eq!(model.charge_ns(both(1e6), found), 6e6);
-        assert_eq!(model.expected_ns(both(1e6), found), 6e6);
+        let backlog = Backlog { requests: 2.0, work_ns: 5e6 };
+        assert_eq!(model.charge_ns(both(1e6), backlog), 6e6);
+        assert_eq!(model.expected_ns(both(1e6), backlog), 6e6);
     }
 
     #[test]
     fn shared_processors_are_counted() {
-        let model = learned(|cost, found, rng| shared_ns(4.0, cost, found) * (0.7 + 0.6 * rng.unit()));
+        let model = learned(|cost, backlog, rng| shared_ns(4.0, cost, backlog) * (0.7 + 0.6 * rng.unit()));
         assert_eq!(model.row()[..2], [0.0, 4.0], "{model:?}");
-        let found = Found { requests: 3.0, work_ns: 500e6 };
-        assert_eq!(model.expected_ns(both(1e6), found), 1e6);
+        let backlog = Backlog { requests: 3.0, work_ns: 500e6 };
+        assert_eq!(model.expected_ns(both(1e6), backlog), 1e6);
         // Comparison is by number even so.
-        assert_eq!(model.charge_ns(both(1e6), found), 4e6);
+        assert_eq!(model.charge_ns(both(1e6), backlog), 4e6);
     }
 
     #[test]
     fn without_evidence_requests_are_counted() {
         let noise = |rng: &mut Rng| libm::exp(3.0 * (rng.unit() - 0.5));
-        let model = learned(|cost, found, rng| in_line_ns(cost, found) * noise(rng));
+        let model = learned(|cost, backlog, rng| in_line_ns(cost, backlog) * noise(rng));
         assert_eq!(model.row()[0], 0.0, "predictions are wrong by a factor of 2.4: {model:?}");
         assert_eq!(WaitingModel::new().row()[..2], [0.0, 1.0]);
     }
 
     #[test]
     fn what_it_believes_can_change() {
-        let mut model = learned(|cost, found, _| in_line_ns(cost, found));
+        let mut model = learned(|cost, backlog, _| in_line_ns(cost, backlog));
         assert!(model.in_line);
         for n in 0..3000 {
-            let found = Found { requests: f64::from(n % 6), work_ns: f64::from(n % 6) * 20e6 };
-            model.learn(both(1e6), found, shared_ns(1.0, both(1e6), found));
+            let backlog = Backlog { requests: f64::from(n % 6), work_ns: f64::from(n % 6) * 20e6 };
+            model.learn(both(1e6), backlog, shared_ns(1.0, both(1e6), backlog));
         }
         assert!(!model.in_line, "{model:?}");
     }

@@ -30,7 +30,7 @@ use crate::request::{Outcome, Request, TargetId};
 use crate::rng::Rng;
 use crate::slowness::Slowness;
 use crate::time::Time;
-use crate::waiting_model::{Cost, Found, WaitingModel};
+use crate::waiting_model::{Backlog, Cost, WaitingModel};
 
 /// What is measured first counts in full, later ones by this much.
 const LATEST: f64 = 1.0 / 32.0;
@@ -133,7 +133,7 @@ struct UnderWay {
     /// Sum over them of [`OutstandingWork::each_got_ns`] when they came.
     got_ns: f64,
     /// Sums over them of what they found when they came.
-    found: Found,
+    found: Backlog,
     /// The latest one found the back-end idle.
     alone: bool,
 }
@@ -209,12 +209,12 @@ impl WorkByCost {
 
     /// What a request meets at `b`. What others have sent there costs what requests cost on average; own requests that wait for
     /// nobody but their clients are no load.
-    fn found(&self, b: BackendId, load: u32, own_load: u32, now: Time) -> Found {
+    fn found(&self, b: BackendId, load: u32, own_load: u32, now: Time) -> Backlog {
         let own = self.backends.get(b.index()).unwrap_or(&OutstandingWork::NONE);
         let at_work = f64::from(own_load) / f64::from(own.requests.max(1));
         let others = f64::from(load.saturating_sub(own_load));
         let left_ns = (own.work_ns * at_work.min(1.0) - now.since(own.since).as_nanos() as f64).max(0.0);
-        Found { requests: f64::from(load), work_ns: left_ns + others * self.mean_cost().in_line_ns }
+        Backlog { requests: f64::from(load), work_ns: left_ns + others * self.mean_cost().in_line_ns }
     }
 
     /// A request was assigned.

@@ -13,7 +13,7 @@ use crate::observe::RequestRecord;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment<'a> {
     /// In the format's own notation.
-    pub(crate) time: &'a str,
+    pub(crate) time: &'a [u8],
     /// For differences.
     pub(crate) at: Instant,
 }
@@ -60,7 +60,7 @@ fn value<'a>(record: &RequestRecord<'a>, span: Option<Span>) -> Option<&'a [u8]>
 fn combined(record: &RequestRecord<'_>, end: Moment<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(record.peer.as_bytes());
     out.extend_from_slice(b" - - [");
-    out.extend_from_slice(end.time.as_bytes());
+    out.extend_from_slice(end.time);
     out.extend_from_slice(b"] \"");
     match request_line(record) {
         None => out.push(b'-'),
@@ -133,7 +133,7 @@ fn json(record: &RequestRecord<'_>, context: LineContext<'_>, end: Moment<'_>, o
         out.extend_from_slice(key.as_bytes());
         push_number(out, value);
     };
-    text(out, "{\"time\":", Some(end.time.as_bytes()));
+    text(out, "{\"time\":", Some(end.time));
     text(out, ",\"client\":", Some(record.peer.as_bytes()));
     text(out, ",\"method\":", line.map(|(method, ..)| method));
     text(out, ",\"target\":", line.map(|(_, target, _)| target));

@@ -54,7 +54,7 @@ fn write(format: AccessLogFormat, fields: &[u8]) -> Vec<u8> {
         ..RequestRecord::refused("192.0.2.1", 200, times)
     };
     let mut out = Vec::new();
-    let end = Moment { time: "TIME", at: received + Duration::from_millis(321) };
+    let end = Moment { time: b"TIME", at: received + Duration::from_millis(321) };
     line(format, &record, LineContext { policy: "lard_r", classes: None }, end, &mut out);
     out
 }
@@ -106,7 +106,7 @@ fn a_request_that_was_not_understood() {
     let of = |format| {
         let mut out = Vec::new();
         let context = LineContext { policy: "lard", classes: None };
-        line(format, &record, context, Moment { time: "T", at: received }, &mut out);
+        line(format, &record, context, Moment { time: b"T", at: received }, &mut out);
         out
     };
     assert_eq!(of(AccessLogFormat::Combined), b"::1 - - [T] \"-\" 400 0 \"-\" \"-\"\n");
