@@ -1,0 +1,146 @@
+//! An origin whose CPU and disk are emulated: it computes when they would be done, and waits until then.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use plimsoll_policy::Rng;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::mixed_requests::{OPERATION, kind_of};
+
+/// How requests at one origin share its CPU and its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One worker: a request has CPU and disk for itself, the others stand in line.
+    Line,
+    /// As in figure 17 of the LARD paper: a line before the CPU, and one before the disk.
+    Lines,
+    /// A thread for each request: they take turns at the CPU, and there is a line before the disk.
+    Threads,
+}
+
+/// The turn of a thread at the CPU.
+const TURN: Duration = Duration::from_millis(2);
+/// The longest body of a request in bytes.
+const BODY_MOST: usize = 64 * 1024;
+/// What a response has, in bytes.
+const ANSWER: Bytes = Bytes::from_static(&[b'x'; 512]);
+
+/// Something that does one thing after the other. A timer that fires late delays nothing but its own visit.
+#[derive(Default)]
+struct Line(Mutex<(Option<Instant>, Duration)>);
+
+impl Line {
+    async fn visit(&self, time: Duration) {
+        let end = {
+            let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            let end = line.0.map_or(now, |free_at| free_at.max(now)) + time;
+            *line = (Some(end), line.1 + time);
+            end
+        };
+        sleep_until(end).await;
+    }
+
+    fn busy(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+}
+
+struct Machine {
+    sharing: Sharing,
+    speed: f64,
+    cpu: Line,
+    disk: Line,
+    rng: Mutex<Rng>,
+}
+
+impl Machine {
+    async fn work(&self, cpu_s: f64, disk_s: f64) {
+        let factor = 0.8 + 0.4 * self.rng.lock().unwrap_or_else(PoisonError::into_inner).unit();
+        let time = |mean_s: f64| Duration::from_secs_f64(mean_s * factor / self.speed);
+        let (mut cpu, disk) = (time(cpu_s), time(disk_s));
+        match self.sharing {
+            Sharing::Line => return self.cpu.visit(cpu + disk).await,
+            Sharing::Lines => self.cpu.visit(cpu).await,
+            Sharing::Threads => {
+                while !cpu.is_zero() {
+                    let turn = cpu.min(TURN);
+                    self.cpu.visit(turn).await;
+                    cpu -= turn;
+                }
+            }
+        }
+        if !disk.is_zero() {
+            self.disk.visit(disk).await;
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let operation = request.headers().get(OPERATION).and_then(|name| name.to_str().ok());
+        let kind = kind_of(request.uri().path(), operation);
+        let mut response = Response::new(Full::new(ANSWER));
+        let body = Limited::new(request.into_body(), BODY_MOST).collect().await;
+        match kind.filter(|_| body.is_ok()) {
+            Some(kind) => self.work(kind.cpu_s, kind.disk_s).await,
+            None => *response.status_mut() = StatusCode::BAD_REQUEST,
+        }
+        response
+    }
+}
+
+/// A running origin; dropping it stops it.
+pub(crate) struct EmulatedOrigin {
+    pub(crate) address: SocketAddr,
+    machine: Arc<Machine>,
+    task: AbortHandle,
+}
+
+impl EmulatedOrigin {
+    /// Starts one on a port of loopback; its CPU and disk are `speed` times as fast as usual.
+    pub(crate) async fn start(sharing: Sharing, speed: f64, seed: u64) -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let (cpu, disk) = (Line::default(), Line::default());
+        let machine = Arc::new(Machine { sharing, speed, cpu, disk, rng: Mutex::new(Rng::new(seed, 0)) });
+        let task = tokio::spawn(accept(listener, Arc::clone(&machine))).abort_handle();
+        Ok(Self { address, machine, task })
+    }
+
+    /// For how long its CPU and its disk have been, or will be, busy with the requests that came.
+    pub(crate) fn busy(&self) -> (Duration, Duration) {
+        (self.machine.cpu.busy(), self.machine.disk.busy())
+    }
+}
+
+impl Drop for EmulatedOrigin {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, machine: Arc<Machine>) {
+    let mut connections = tokio::task::JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(serve(stream, Arc::clone(&machine)));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve(stream: TcpStream, machine: Arc<Machine>) {
+    let service = service_fn(|request| async { Ok::<_, Infallible>(machine.answer(request).await) });
+    // A connection that breaks is its client's to count.
+    let _ = stream.set_nodelay(true);
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
