@@ -31,8 +31,8 @@ impl Dates {
         (second_of(unix_time()) != last.second).then(Self::now)
     }
 
-    /// `1994-11-06T08:49:37.042Z` (RFC 3339): the time of day at `at`.
-    pub(crate) fn rfc3339_ms(&self, at: Instant) -> [u8; 24] {
+    /// `1994-11-06T08:49:37.042000Z` (RFC 3339): the time of day at `at`.
+    pub(crate) fn rfc3339_us(&self, at: Instant) -> [u8; 27] {
         let (made, unix) = self.made;
         let unix = match at.checked_duration_since(made) {
             Some(later) => unix.saturating_add(later),
@@ -41,15 +41,12 @@ impl Dates {
         let second = second_of(unix);
         // Rare: dates are made anew each second.
         let other = (second != self.second).then(|| Self::of(second, self.made));
-        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
         let seconds = &other.as_ref().unwrap_or(self).rfc3339;
         for (to, from) in text.iter_mut().zip(seconds.bytes()).take(19) {
             *to = from;
         }
-        let ms = unix.subsec_millis();
-        for (to, digit) in text[20..23].iter_mut().zip([ms / 100, ms / 10 % 10, ms % 10]) {
-            *to = b'0' + digit as u8;
-        }
+        write_decimals(unix.subsec_micros(), &mut text[20..26]);
         text
     }
 
@@ -67,6 +64,14 @@ impl Dates {
             rfc3339: time.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
             made,
         }
+    }
+}
+
+/// Writes a number over all of `digits`, with leading zeros.
+pub(crate) fn write_decimals(mut number: u32, digits: &mut [u8]) {
+    for place in digits.iter_mut().rev() {
+        *place = b'0' + (number % 10) as u8;
+        number /= 10;
     }
 }
 
@@ -88,10 +93,10 @@ mod tests {
         let dates = Dates::of(784_111_777, (at, Duration::from_millis(784_111_777_900)));
         assert_eq!(&dates.http, b"Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(dates.common_log, "06/Nov/1994:08:49:37 +0000");
-        let text = |at| String::from_utf8(dates.rfc3339_ms(at).to_vec()).unwrap();
-        assert_eq!(text(at), "1994-11-06T08:49:37.900Z");
-        assert_eq!(text(at + Duration::from_millis(99)), "1994-11-06T08:49:37.999Z");
-        assert_eq!(text(at + Duration::from_millis(142)), "1994-11-06T08:49:38.042Z");
-        assert_eq!(text(at - Duration::from_millis(901)), "1994-11-06T08:49:36.999Z");
+        let text = |at| String::from_utf8(dates.rfc3339_us(at).to_vec()).unwrap();
+        assert_eq!(text(at), "1994-11-06T08:49:37.900000Z");
+        assert_eq!(text(at + Duration::from_millis(99)), "1994-11-06T08:49:37.999000Z");
+        assert_eq!(text(at + Duration::from_millis(142)), "1994-11-06T08:49:38.042000Z");
+        assert_eq!(text(at - Duration::from_millis(901)), "1994-11-06T08:49:36.999000Z");
     }
 }

@@ -253,7 +253,7 @@ impl Worker {
             let time = match log.format {
                 AccessLogFormat::Combined => dates.common_log.as_bytes(),
                 AccessLogFormat::Json => {
-                    precise = dates.rfc3339_ms(ended);
+                    precise = dates.rfc3339_us(ended);
                     &precise
                 }
             };

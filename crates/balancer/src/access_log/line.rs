@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::{AccessLogFormat, ClassesConfig};
 
+use crate::clock::write_decimals;
 use crate::http::HttpVersion;
 use crate::http::fields::push_number;
 use crate::http::request::Span;
@@ -171,11 +172,7 @@ fn seconds(out: &mut Vec<u8>, key: &str, time: Option<Duration>) {
     let Some(time) = time else { return out.extend_from_slice(b"null") };
     push_number(out, time.as_secs());
     let mut decimals = *b".000000";
-    let mut us = time.subsec_micros();
-    for place in decimals[1..].iter_mut().rev() {
-        *place = b'0' + (us % 10) as u8;
-        us /= 10;
-    }
+    write_decimals(time.subsec_micros(), &mut decimals[1..]);
     out.extend_from_slice(&decimals);
 }
 

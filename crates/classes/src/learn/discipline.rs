@@ -44,6 +44,9 @@ const COUNTS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 /// Share of requests that may contradict an order, because times are rounded or logged late.
 const IMPOSSIBLE_MOST: f64 = 0.005;
 
+/// By so much requests and their ends may be seen in another order than that in which they came and ended, in nanoseconds.
+const UNSURE_NS: u64 = 500_000;
+
 /// Share of requests that must have found all workers busy, for the order to say anything.
 const WAITING_LEAST: f64 = 0.03;
 
@@ -64,6 +67,8 @@ pub(crate) struct InferredDiscipline {
 pub(crate) fn infer(samples: &[Sample], log: &LogTraits, tolerance_ns: u64) -> InferredDiscipline {
     let workers = log.workers;
     let timeline = Timeline::new(samples, log.backends);
+    let mean_ns = samples.iter().map(|sample| sample.takes_ns).sum::<u64>() / samples.len().max(1) as u64;
+    let tolerance_ns = tolerance_ns.max(UNSURE_NS.min(mean_ns / 4));
     let groups = RoughGroups { of: samples.iter().map(|sample| sample.group).collect(), count: log.groups };
     let durations: Vec<f32> = samples.iter().map(|s| (s.takes_ns as f64 / 1e9) as f32).collect();
     let before = groups.dependence(&durations, &timeline.others_at_arrival);

@@ -83,7 +83,9 @@ impl Timeline {
         let (mut impossible, mut count) = (0u64, 0u64);
         for backend in &self.backends {
             let mut free: BinaryHeap<Reverse<u64>> = (0..workers).map(|_| Reverse(0)).collect();
-            for at in &backend.by_begin {
+            // With several workers a later one may end first.
+            let unsure_ns = if workers == 1 { tolerance_ns } else { 0 };
+            for at in &backend.by_arrival(samples, unsure_ns) {
                 let sample = &samples[*at as usize];
                 let Some(Reverse(free_ns)) = free.pop() else { continue };
                 let ends_ns = sample.ends_ns();
@@ -105,6 +107,26 @@ enum LoadEvent {
 }
 
 impl BackendOrder {
+    /// The order of arrival: that of begins, but among those that are nearer to each other than `unsure_ns`, that of ends.
+    fn by_arrival(&self, samples: &[Sample], unsure_ns: u64) -> Vec<u32> {
+        let mut order = self.by_begin.clone();
+        if unsure_ns == 0 {
+            return order;
+        }
+        for at in 1..order.len() {
+            let mut to = at;
+            while to > 0 {
+                let (one, next) = (&samples[order[to - 1] as usize], &samples[order[to] as usize]);
+                if one.ends_ns() <= next.ends_ns() || next.begins_ns.abs_diff(one.begins_ns) > unsure_ns {
+                    break;
+                }
+                order.swap(to - 1, to);
+                to -= 1;
+            }
+        }
+        order
+    }
+
     /// Tells each begin and end in the order of time, with the progress so far of a request that was there from the beginning, where
     /// `rate` is the progress per time among so many requests.
     fn sweep(&self, samples: &[Sample], mut tell: impl FnMut(usize, LoadEvent), rate: impl Fn(u32) -> f64) {
@@ -171,11 +193,19 @@ mod tests {
         assert_eq!((ns(&one), one.impossible), (vec![10, 10, 5], 0.0));
         let two = timeline.in_turn(&samples, 2, 0);
         assert_eq!(ns(&two), [10, 15, 5]);
-        let overtaking = self::samples(&[(0, 10), (5, 8)]);
+        let overtaking = self::samples(&[(0, 10_000_000), (5_000_000, 8_000_000)]);
         assert_eq!(Timeline::new(&overtaking, 1).in_turn(&overtaking, 1, 0).impossible, 0.5);
     }
 
     /// One core: alone to 10, both to 30, alone to 40.
+    #[test]
+    fn who_arrived_at_the_same_time_is_taken_in_the_order_of_ends() {
+        // The second one ends first, and both begin within a millisecond.
+        let samples = samples(&[(0, 50_000_000), (100_000, 2_000_000), (20_000_000, 60_000_000)]);
+        let found = Timeline::new(&samples, 1).in_turn(&samples, 1, 500_000);
+        assert_eq!((ns(&found), found.impossible), (vec![48_000_000, 1_900_000, 10_000_000], 0.0));
+    }
+
     #[test]
     fn requests_that_share_progress_at_equal_parts() {
         let samples = samples(&[(0, 40), (10, 30)]);

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::mixed_requests::{OPERATION, kind_of};
+use super::mixed_requests::kind_of;
 
 /// How requests at one origin share its CPU and its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +88,7 @@ impl Machine {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let operation = request.headers().get(OPERATION).and_then(|name| name.to_str().ok());
-        let kind = kind_of(request.uri().path(), operation);
+        let kind = request.uri().path_and_query().and_then(|it| kind_of(it.as_str()));
         let mut response = Response::new(Full::new(ANSWER));
         let body = Limited::new(request.into_body(), BODY_MOST).collect().await;
         match kind.filter(|_| body.is_ok()) {

@@ -1,6 +1,5 @@
 //! Requests of very different cost, as a shop has them.
 
-use http::{HeaderName, HeaderValue};
 use plimsoll_policy::Rng;
 use plimsoll_testbed::load::Req;
 
@@ -24,18 +23,15 @@ pub(crate) const KINDS: [RequestKind; 5] = [
     RequestKind { name: "Report", share: 0.02, cpu_s: 0.100, disk_s: 0.050 },
 ];
 
-/// Field with the name of a GraphQL operation.
-pub(crate) const OPERATION: HeaderName = HeaderName::from_static("x-apollo-operation-name");
-
 /// The mean over all requests of what `part` says of their kind.
 pub(crate) fn mean(part: impl Fn(&RequestKind) -> f64) -> f64 {
     KINDS.iter().map(|kind| kind.share * part(kind)).sum()
 }
 
-/// The kind of a request, by its path and its operation.
-pub(crate) fn kind_of(path: &str, operation: Option<&str>) -> Option<&'static RequestKind> {
-    let name = match path.split(['/', '?']).nth(1)? {
-        "graphql" => operation?,
+/// The kind of a request, by path and query.
+pub(crate) fn kind_of(path_and_query: &str) -> Option<&'static RequestKind> {
+    let name = match path_and_query.split(['/', '?']).nth(1)? {
+        "graphql" => path_and_query.split_once("operationName=")?.1,
         first => first,
     };
     KINDS.iter().find(|kind| kind.name == name)
@@ -57,7 +53,7 @@ pub(crate) fn request(seed: u64, number: u64) -> Req {
         "search" => Req::get(format!("/search?q=word{which}")),
         operation => {
             let body = format!("{{\"operationName\":\"{operation}\",\"variables\":{{\"id\":{which}}}}}");
-            Req::post("/graphql", body).header(OPERATION, HeaderValue::from_static(operation))
+            Req::post(format!("/graphql?operationName={operation}"), body)
         }
     }
 }

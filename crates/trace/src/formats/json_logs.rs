@@ -33,7 +33,7 @@ pub static PLIMSOLL: FormatSpec = FormatSpec {
     format: Format::named("plimsoll-json"),
     aliases: &["plimsoll"],
     summary: "Plimsoll's own access log, `format = \"json\"`",
-    sample: r#"{"time":"2026-11-20T22:29:49.318Z","client":"127.0.0.1","method":"GET","target":"/page/3","version":"HTTP/1.1","status":200,"bytes":700,"policy":"lard_r","backend":"b0","reason":"locality","mechanism":"proxy","attempts":1,"waited":false,"assign_s":0.000028,"first_byte_s":0.005962,"transfer_s":0.000045,"total_s":0.006036,"referer":null,"user_agent":"curl/7.88.1"}"#,
+    sample: r#"{"time":"2026-11-20T22:29:49.318042Z","client":"127.0.0.1","method":"GET","target":"/page/3","version":"HTTP/1.1","status":200,"bytes":700,"policy":"lard_r","backend":"b0","reason":"locality","mechanism":"proxy","attempts":1,"waited":false,"assign_s":0.000028,"first_byte_s":0.005962,"transfer_s":0.000045,"total_s":0.006036,"referer":null,"user_agent":"curl/7.88.1"}"#,
     remark: "Service time is `first_byte_s`.",
     family: "plimsoll-json",
     decode: Decode::Lines(LineLog {
