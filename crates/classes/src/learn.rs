@@ -24,6 +24,7 @@ mod patterns;
 mod queueing;
 mod rough_groups;
 mod samples;
+mod slowness;
 mod statistic;
 
 pub use capture::{ClassLearner, LearnError, LearnOptions, ObservedRequest};

@@ -137,6 +137,14 @@ impl ClassLearner {
         number
     }
 
+    /// Names of back-ends with what is known of each; those beyond the bounds have none.
+    pub(crate) fn by_backend_name(&self, of: &[f64]) -> Vec<(String, f64)> {
+        let known = |(name, number): (&Box<[u8]>, &u16)| {
+            Some((name.escape_ascii().to_string(), *of.get(usize::from(*number))?))
+        };
+        self.backends.iter().filter_map(known).collect()
+    }
+
     /// How many back-ends there are.
     pub(crate) fn backends(&self) -> usize {
         self.backends.len() + usize::from(self.unnamed_backends > 0)

@@ -7,6 +7,7 @@ use crate::learn::demand_method::DemandMethod;
 use crate::learn::discipline::{InferredDiscipline, infer};
 use crate::learn::log_traits::LogTraits;
 use crate::learn::samples::Sample;
+use crate::learn::slowness;
 
 /// A response up to this size leaves the server at once: it fits into send buffers.
 const AT_ONCE_BYTES: u64 = 64 << 10;
@@ -20,6 +21,8 @@ pub(crate) struct EstimatedDemands {
     pub(crate) method: DemandMethod,
     /// Requests whose duration was replaced because it says most of the client.
     pub(crate) slow_clients: u64,
+    /// By back-end, how many times as long as on average requests take there; empty where back-ends are alike.
+    pub(crate) slowness: Vec<f64>,
 }
 
 /// Estimates the demand of each request.
@@ -28,15 +31,16 @@ pub(crate) fn estimate(samples: &mut [Sample], log: &LogTraits) -> EstimatedDema
     let mean_ns = samples.iter().map(|s| s.takes_ns as f64).sum::<f64>() / samples.len().max(1) as f64;
     // Rounded to more than half a duration, begins say nothing of who waited for whom.
     if log.resolution.begins_ns as f64 * 2.0 > mean_ns {
-        let CoarseCorrection { demands_s, method } = coarse::correct(samples, log);
-        return EstimatedDemands { demands_s, method, slow_clients };
+        let CoarseCorrection { mut demands_s, method } = coarse::correct(samples, log);
+        let slowness = slowness::take_out(&mut demands_s, samples, log);
+        return EstimatedDemands { demands_s, method, slow_clients, slowness };
     }
     // Begin and duration are each rounded.
     let tolerance_ns = log.resolution.begins_ns.max(log.resolution.takes_ns) * 2;
     let found = infer(samples, log, if tolerance_ns == 2 { 0 } else { tolerance_ns });
-    let InferredDiscipline { discipline, demands_s, dependence, dependence_before } = found;
+    let InferredDiscipline { discipline, demands_s, dependence, dependence_before, slowness } = found;
     let method = DemandMethod::Reconstructed { discipline, dependence, dependence_before };
-    EstimatedDemands { demands_s, method, slow_clients }
+    EstimatedDemands { demands_s, method, slow_clients, slowness }
 }
 
 /// Shortens durations of large responses to what small responses of the group take, or else to what its fastest tenth takes, and tells how

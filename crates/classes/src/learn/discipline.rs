@@ -5,6 +5,7 @@ use std::fmt;
 use crate::learn::log_traits::LogTraits;
 use crate::learn::queueing::{Reconstruction, Timeline};
 use crate::learn::samples::Sample;
+use crate::learn::slowness;
 
 /// How a back-end shares its capacity among its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +62,16 @@ pub(crate) struct InferredDiscipline {
     pub(crate) dependence: f64,
     /// The same of the durations.
     pub(crate) dependence_before: f64,
+    /// By back-end, what [`slowness::take_out`] has taken out.
+    pub(crate) slowness: Vec<f64>,
+}
+
+/// A discipline that may be.
+struct Candidate {
+    discipline: QueueDiscipline,
+    demands_s: Vec<f32>,
+    dependence: f64,
+    slowness: Vec<f64>,
 }
 
 /// The discipline under which demands depend least on load.
@@ -72,33 +83,41 @@ pub(crate) fn infer(samples: &[Sample], log: &LogTraits, tolerance_ns: u64) -> I
     let groups = RoughGroups { of: samples.iter().map(|sample| sample.group).collect(), count: log.groups };
     let durations: Vec<f32> = samples.iter().map(|s| (s.takes_ns as f64 / 1e9) as f32).collect();
     let before = groups.dependence(&durations, &timeline.others_at_arrival);
-    let finish = |discipline, demands_s, found: f64| InferredDiscipline {
-        discipline,
-        demands_s,
-        dependence: found.max(0.0).sqrt(),
-        dependence_before: before.max(0.0).sqrt(),
+    let candidate = |discipline, mut demands_s: Vec<f32>| {
+        let slowness = slowness::take_out(&mut demands_s, samples, log);
+        let dependence = groups.dependence(&demands_s, &timeline.others_at_arrival);
+        Candidate { discipline, demands_s, dependence, slowness }
     };
+    let independent = QueueDiscipline::Independent;
+    let mut best =
+        Candidate { discipline: independent, demands_s: durations, dependence: before, slowness: Vec::new() };
     if before < NO_DEPENDENCE {
-        return finish(QueueDiscipline::Independent, durations, before);
-    }
-    let given = workers.map(|count| [count]);
-    let counts = given.as_ref().map_or(&COUNTS[..], |count| &count[..]);
-    let mut best = (QueueDiscipline::Independent, durations, before);
-    for &cores in counts {
-        let found = timeline.shared(samples, cores).demands_s;
-        let dependence = groups.dependence(&found, &timeline.others_at_arrival);
-        if dependence < best.2 {
-            best = (QueueDiscipline::Shared { cores }, found, dependence);
+        best = candidate(independent, best.demands_s);
+    } else {
+        let given = workers.map(|count| [count]);
+        let counts = given.as_ref().map_or(&COUNTS[..], |count| &count[..]);
+        for &cores in counts {
+            let found = timeline.shared(samples, cores).demands_s;
+            let found = candidate(QueueDiscipline::Shared { cores }, found);
+            if found.dependence < best.dependence {
+                best = found;
+            }
+        }
+        if let Some((workers, found)) = in_turn(&timeline, samples, tolerance_ns, counts) {
+            let found = candidate(QueueDiscipline::InTurn { workers }, found.demands_s);
+            // That nobody overtakes is stronger evidence than a dependence near to none.
+            if found.dependence < before / 2.0 {
+                best = found;
+            }
         }
     }
-    if let Some((workers, found)) = in_turn(&timeline, samples, tolerance_ns, counts) {
-        let dependence = groups.dependence(&found.demands_s, &timeline.others_at_arrival);
-        // That nobody overtakes is stronger evidence than a dependence near to none.
-        if dependence < before / 2.0 {
-            best = (QueueDiscipline::InTurn { workers }, found.demands_s, dependence);
-        }
+    InferredDiscipline {
+        discipline: best.discipline,
+        demands_s: best.demands_s,
+        dependence: best.dependence.max(0.0).sqrt(),
+        dependence_before: before.max(0.0).sqrt(),
+        slowness: best.slowness,
     }
-    finish(best.0, best.1, best.2)
 }
 
 /// The least number of workers under which no request ends too early, if many requests had to wait for them.

@@ -57,6 +57,9 @@ pub struct LearnReport {
     pub groups: u64,
     /// Demand by size, of all requests.
     pub size_fit: SizeFit,
+    /// Back-ends by name, and how many times as long as on average requests take there; empty where they are alike. Costs are those of
+    /// an average back-end.
+    pub slowness: Vec<(String, f64)>,
     /// What was merged, ignored or dropped, as sentences.
     pub dropped: Vec<String>,
 }
@@ -128,6 +131,7 @@ impl ClassLearner {
             uris: by_uri.len() as u64,
             groups: groups.groups.len() as u64,
             size_fit: SizeFit::of(&samples, &estimated.demands_s),
+            slowness: self.by_backend_name(&estimated.slowness),
             dropped,
         };
         let patterns = made.patterns.into_iter().map(|(pattern, _)| pattern).collect();

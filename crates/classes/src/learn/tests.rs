@@ -94,6 +94,45 @@ fn log(discipline: TrueDiscipline, spread: DemandSpread, seed: u64) -> Synthetic
 
 const SPREADS: [DemandSpread; 3] = [DemandSpread::Normal, DemandSpread::Exponential, DemandSpread::Lognormal];
 
+/// Back-end 1 has half the speed and half the requests of back-end 0: the same log in slow motion.
+#[test]
+fn a_slow_back_end_is_found_and_costs_are_those_of_an_average_one() {
+    for discipline in [TrueDiscipline::InTurn(1), TrueDiscipline::Shared(1)] {
+        let one = |seed| SyntheticLog { backends: 1, ..log(discipline, DemandSpread::Normal, seed) };
+        let mut requests = one(1).run();
+        let slow = one(2).run().into_iter().map(|mut request| {
+            (request.begins_ns, request.ends_ns) = (2 * request.begins_ns, 2 * request.ends_ns);
+            request.backend += 1;
+            request
+        });
+        requests.extend(slow);
+        let mut learner = ClassLearner::new(&LearnOptions::default());
+        observe(&mut learner, &requests, Clock::Exact);
+        let learned = learner.learn().unwrap();
+        let [(fast, of_fast), (slow, of_slow)] = &learned.report.slowness[..] else {
+            panic!("{discipline:?}: {:?}", learned.report.slowness)
+        };
+        assert_eq!((fast.as_str(), slow.as_str()), ("0", "1"));
+        assert!((of_slow / of_fast - 2.0).abs() < 0.1, "{discipline:?}: {of_fast} {of_slow}");
+        let quality = quality(&learned, &requests);
+        assert!(quality.rand >= 0.9, "{discipline:?}: {quality:?}");
+        let average = std::f64::consts::SQRT_2;
+        for (class, truth_s) in learned.table.classes().iter().zip(TRUE_COSTS_S) {
+            assert!((class.cpu_s / truth_s / average - 1.0).abs() < 0.1, "{discipline:?}: {class:?}");
+        }
+    }
+}
+
+#[test]
+fn equal_back_ends_have_no_slowness() {
+    let (learned, _) = learned(
+        log(TrueDiscipline::InTurn(1), DemandSpread::Exponential, 1),
+        Clock::Exact,
+        &LearnOptions::default(),
+    );
+    assert_eq!(learned.report.slowness, []);
+}
+
 #[test]
 fn classes_and_costs_are_recovered_at_80_percent_load() {
     for (discipline, inferred) in [

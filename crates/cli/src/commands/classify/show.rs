@@ -65,6 +65,16 @@ fn notes(report: &LearnReport, sources: &DurationSources) -> Vec<String> {
             format::percent(sources.of_request as f64 / all as f64),
         ));
     }
+    if !report.slowness.is_empty() {
+        const SHOWN: usize = 16;
+        let shown: Vec<String> =
+            report.slowness.iter().take(SHOWN).map(|(name, of)| format!("{name} {of:.2}")).collect();
+        let more = if report.slowness.len() > SHOWN { ", …" } else { "" };
+        out.push(format!(
+            "Back-ends differ in speed. How many times as long as on average requests take: {}{more}. Costs are those of an average one.",
+            shown.join(", ")
+        ));
+    }
     out.push("All demand counts as CPU time: durations do not tell it from disk time.".to_owned());
     out.extend(report.dropped.iter().map(|what| format!("Merged or dropped: {what}.")));
     out
@@ -146,6 +156,7 @@ pub(super) fn json(learned: &LearnedClasses, sources: &DurationSources) -> Value
             "explained": report.size_fit.explained,
         },
         "demand": demand(report, sources.live),
+        "slowness": report.slowness.iter().map(|(name, of)| json!({"backend": name, "slowness": of})).collect::<Vec<_>>(),
         "durations_of_backend": sources.of_backend,
         "durations_of_request": sources.of_request,
         "not_successful": sources.not_successful,
