@@ -180,7 +180,7 @@ async fn run(settings: Settings, policy: String, seed: u64) -> Result<Measured, 
         arrivals: ArrivalPattern::Poisson(seed),
         seconds: warmup_s + settings.seconds,
         warmup_s,
-        connections: 4096,
+        connections: 1024,
         timeout: Duration::from_secs(30),
         observer: Some(Arc::new(move |_, sample| {
             if sample.succeeded() && sample.due.as_secs_f64() >= warmup_s {
@@ -200,6 +200,9 @@ async fn run(settings: Settings, policy: String, seed: u64) -> Result<Measured, 
         most - least
     };
     let (summary, cpu_spread) = tokio::join!(load, warm);
+    if summary.failed() > 0 {
+        eprintln!("{policy}, seed {seed}: statuses {:?}, {:?}", summary.statuses, summary.failures);
+    }
     tokio::task::spawn_blocking(move || balancer.stop()).await?;
     let mut sorted = std::mem::take(&mut *latencies.lock().unwrap_or_else(PoisonError::into_inner));
     sorted.sort_unstable_by(f64::total_cmp);
