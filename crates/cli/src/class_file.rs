@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use plimsoll_classes::{ClassTable, FILE_BYTES_MOST};
+use plimsoll_classes::{ClassTable, ContentClass, FILE_BYTES_MOST};
 use plimsoll_config::class_costs;
 use plimsoll_report::format;
+use plimsoll_sim::{TimeDistribution, TimeShape};
 use plimsoll_studies::{Workload, WorkloadClasses};
 
 use crate::error::CliError;
@@ -42,7 +43,8 @@ pub(crate) fn classify(workload: &mut Workload, table: &ClassTable, path: &Path)
         class
     };
     let of_target = (0..targets.len() as u32).map(class).collect();
-    workload.classes = Some(WorkloadClasses { of_target, costs: class_costs(table) });
+    let service = table.classes().iter().map(demand).collect();
+    workload.classes = Some(WorkloadClasses { of_target, costs: class_costs(table), service });
     if without > 0 {
         let share = 100.0 * without as f64 / all as f64;
         eprintln!(
@@ -52,6 +54,17 @@ pub(crate) fn classify(workload: &mut Workload, table: &ClassTable, path: &Path)
             path.display()
         );
     }
+}
+
+/// How long a back-end works on a request of this class: as its mean and deviation say, lognormally; `None` for a class without costs.
+fn demand(class: &ContentClass) -> Option<TimeDistribution> {
+    let mean_s = class.cpu_s + class.disk_s;
+    let cv = class.deviation_s / mean_s;
+    let shape = match cv >= TimeShape::LEAST_CV {
+        true => TimeShape::Lognormal { cv: cv.min(TimeShape::MOST_CV) },
+        false => TimeShape::Deterministic,
+    };
+    (mean_s > 0.0).then_some(TimeDistribution { mean_ns: mean_s * 1e9, shape })
 }
 
 /// The class of a target. Traces do not keep methods: one that is posted to is found by a pattern that asks for it.

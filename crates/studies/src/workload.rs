@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_policy::estimator::ClassCost;
 use plimsoll_policy::{Kind, TargetId};
 use plimsoll_report::TraceInfo;
-use plimsoll_sim::{SimRequest, Targets};
+use plimsoll_sim::{SimRequest, Targets, TimeDistribution};
 use plimsoll_synth::SynthError;
 use plimsoll_trace::{TargetTable, Trace, TraceError};
 
@@ -33,6 +33,8 @@ pub struct WorkloadClasses {
     pub of_target: Arc<[u16]>,
     /// What requests of each class cost, from class 1 on, as policies know it beforehand.
     pub costs: Arc<[ClassCost]>,
+    /// From class 1 on, how long a back-end works on a request, in place of what the trace says; `None` leaves that.
+    pub service: Arc<[Option<TimeDistribution>]>,
 }
 
 /// Why a workload could not be made.

@@ -6,6 +6,8 @@ use plimsoll_policy::{Kind, Nanos, Time};
 use plimsoll_sim::{DynamicDraw, ServiceDraw, SimRequest, TimeDistribution};
 use plimsoll_trace::{Record, RecordKind, TraceError, TraceIter};
 
+use crate::workload::WorkloadClasses;
+
 /// Iterates over the requests of a [`Workload`](crate::Workload); see [`Workload::requests`](crate::Workload::requests).
 ///
 /// It takes them from the trace in batches, which needs less time than one by one.
@@ -25,6 +27,8 @@ pub struct WorkloadRequests<E> {
     service: ServiceDraw,
     /// Classes by target, in place of those of the trace.
     classes: Option<Arc<[u16]>>,
+    /// From class 1 on.
+    class_service: Vec<ServiceDraw>,
 }
 
 /// Requests of a batch: few enough to stay in the nearest cache.
@@ -43,6 +47,7 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
             dynamic: DynamicDraw::new(0.0, 0),
             service: ServiceDraw::new(None, 0),
             classes: None,
+            class_service: Vec::new(),
         }
     }
 
@@ -56,6 +61,14 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
     #[must_use]
     pub(crate) fn with_classes(self, classes: Option<Arc<[u16]>>) -> Self {
         Self { classes, ..self }
+    }
+
+    /// Draws service times by class, each class in a sequence of its own; see [`WorkloadClasses::service`].
+    #[must_use]
+    pub fn with_class_service(self, classes: Option<&WorkloadClasses>, seed: u64) -> Self {
+        let draws = classes.map_or(&[][..], |classes| &classes.service).iter().enumerate();
+        let class_service = draws.map(|(class, of)| ServiceDraw::new(*of, seed.wrapping_add(class as u64)));
+        Self { class_service: class_service.collect(), ..self }
     }
 
     /// Makes a share of the requests dynamic, see [`DynamicDraw`].
@@ -92,6 +105,10 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
                 break;
             }
             self.dynamic.draw(&mut request);
+            let of_class = usize::from(request.class).checked_sub(1);
+            if let Some(draw) = of_class.and_then(|class| self.class_service.get_mut(class)) {
+                draw.draw(&mut request);
+            }
             self.service.draw(&mut request);
             self.batch.push(request);
         }

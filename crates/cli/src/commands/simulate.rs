@@ -141,7 +141,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share)]
     dynamic_share: f64,
 
-    /// Take the classes of requests, and what these cost, from this class file (see `plimsoll classify`); for the policy csld
+    /// Take the classes of requests from this class file (see `plimsoll classify`), for the policy csld, and how long back-ends
+    /// work on requests of each, for models that take service times
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
 

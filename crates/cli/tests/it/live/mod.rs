@@ -4,6 +4,7 @@
 mod adaptload;
 mod announced_loads;
 mod blocked;
+mod classes;
 mod client_processes;
 mod discovery;
 mod faults;
