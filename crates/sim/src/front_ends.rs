@@ -121,9 +121,7 @@ impl<'a> One<'a> {
     #[inline(never)]
     fn polled(&mut self, now: Time) -> Option<(Arrived, FrontEndDecision)> {
         let Poll { arrived, candidates, .. } = self.polls.pop_front()?;
-        let view = self.core.view();
-        let answers = candidates.as_slice().iter().map(|&b| PollAnswer::of(b, view.load(b)));
-        let answers: Vec<PollAnswer> = answers.collect();
+        let answers: Vec<PollAnswer> = self.core.view().answers(candidates).collect();
         let offered = self.core.answer(arrived.number, &answers, now)?;
         let decided = self.carry_out(&arrived, offered, now);
         Some((arrived, decided))

@@ -1,20 +1,11 @@
 //! What becomes of a decision: a request starts, waits, or waits for loads.
 
-use plimsoll_policy::{Assigned, Candidates, Core, LoadReport, Offered, PollAnswer, Time};
+use plimsoll_policy::{Assigned, Candidates, LoadReport, Offered, PollAnswer, Time};
 
 use super::super::inquiries::PolledFor;
 use super::super::{FrontEndDecision, hold};
 use super::{Several, Source};
 use crate::arrivals::Arrived;
-
-/// The loads of these as a front-end knows them.
-fn answers_of(core: &Core, backends: Candidates) -> impl Iterator<Item = PollAnswer> + '_ {
-    let view = core.view();
-    (0..backends.as_slice().len()).map(move |k| {
-        let backend = backends.as_slice()[k];
-        PollAnswer::of(backend, view.load(backend))
-    })
-}
 
 impl Several<'_> {
     #[inline]
@@ -87,7 +78,7 @@ impl Several<'_> {
         }
         // Nobody is asked: what the front-end knows is the answer.
         let core = &mut self.cores[usize::from(front_end)];
-        let answers: Vec<PollAnswer> = answers_of(core, candidates).collect();
+        let answers: Vec<PollAnswer> = core.view().answers(candidates).collect();
         match core.answer(arrived.number, &answers, now) {
             Some(offered) => self.carry_out(front_end, arrived, offered, now),
             None => FrontEndDecision::Held,
@@ -134,7 +125,7 @@ impl Several<'_> {
                     Some(known) => {
                         let known = known.end(front_end, place, poll.answers(), now);
                         let all: Vec<PollAnswer> =
-                            poll.answers().iter().copied().chain(answers_of(core, known)).collect();
+                            poll.answers().iter().copied().chain(core.view().answers(known)).collect();
                         core.answer(arrived.number, &all, now)?
                     }
                 };
