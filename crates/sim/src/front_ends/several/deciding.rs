@@ -3,9 +3,11 @@
 use plimsoll_policy::{Assigned, Candidates, LoadReport, Offered, PollAnswer, Time};
 
 use super::super::inquiries::PolledFor;
-use super::super::{FrontEndDecision, hold};
+use super::super::{FrontEndDecision, Quiet, hold};
 use super::{Several, Source};
 use crate::arrivals::Arrived;
+use crate::load_information::LoadInformation;
+use crate::model::Model;
 
 impl Several<'_> {
     #[inline]
@@ -70,7 +72,7 @@ impl Several<'_> {
             && !asked.as_slice().is_empty()
         {
             let polled_for = PolledFor::Request(*arrived);
-            let place = inquiries.send(polled_for, front_end, asked, &mut self.messages, now);
+            let place = inquiries.send(polled_for, front_end, &asked, &mut self.messages, now);
             if let Some(known) = &mut self.known {
                 known.keep(place, candidates.without(asked));
             }
@@ -85,10 +87,38 @@ impl Several<'_> {
         }
     }
 
+    /// Like [`Self::poll`]. What follows is carried out at once, as far as nothing else happens before.
+    #[inline]
+    pub(super) fn poll_ahead(
+        &mut self,
+        front_end: u16,
+        arrived: &Arrived,
+        candidates: &Candidates,
+        model: &mut impl Model,
+        quiet: &mut Quiet,
+    ) -> FrontEndDecision {
+        let (Source::Poll(inquiries), LoadInformation::Poll(how)) =
+            (&mut self.source, self.setup.load_information)
+        else {
+            return self.poll(front_end, arrived, *candidates, quiet.now);
+        };
+        let mut asked = self.backends.asked(model, &self.whole, how.cpu_s, quiet.now + how.latency_s);
+        let place =
+            inquiries.send_ahead(arrived, front_end, candidates, &mut asked, &mut self.messages, quiet);
+        let offered = place.and_then(|place| {
+            let answers = inquiries.ended(place).answers();
+            self.cores[usize::from(front_end)].answer(arrived.number, answers, quiet.now)
+        });
+        match offered {
+            Some(offered) => self.carry_out(front_end, arrived, offered, quiet.now),
+            None => FrontEndDecision::Held,
+        }
+    }
+
     pub(super) fn probe(&mut self, front_end: u16, candidates: Candidates, now: Time) {
         match &mut self.source {
             Source::Poll(inquiries) => {
-                inquiries.send(PolledFor::Probe, front_end, candidates, &mut self.messages, now);
+                inquiries.send(PolledFor::Probe, front_end, &candidates, &mut self.messages, now);
             }
             // Loads come without being asked for.
             Source::Broadcast(_) => {}
