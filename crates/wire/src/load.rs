@@ -22,6 +22,7 @@ mod answerer;
 mod clients;
 mod counts;
 mod datagram;
+mod gate;
 mod gauge;
 mod index;
 mod index_client;
