@@ -32,9 +32,10 @@ mod renewals;
 mod tests;
 
 pub use announcement::LoadAnnouncer;
-pub use answerer::{AnswerLimits, BootId, LoadAnswerer};
+pub use answerer::LoadAnswerer;
 pub use counts::{LoadCounters, LoadCounts, LoadRefusal};
 pub use datagram::{DATAGRAM_BYTES, Datagram, Inquiry, LoadAnnouncement, LoadKeys, LoadReply, MOST_LOAD};
+pub use gate::{AnswerLimits, BootId};
 pub use gauge::{ActiveAccess, LoadGauge};
 pub use index::{IndexLimits, LoadIndex};
 pub use index_client::{IndexAnswer, IndexClient};

@@ -108,6 +108,7 @@ impl<T> ByNumber<T> {
 #[derive(Debug, Default)]
 pub(super) struct PollingRequests {
     under_way: ByNumber<Box<WaitingRequest>>,
+    #[allow(clippy::vec_box, reason = "the boxes go back and forth")]
     free: Vec<Box<WaitingRequest>>,
 }
 

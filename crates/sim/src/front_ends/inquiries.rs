@@ -10,6 +10,11 @@ use crate::event_queue::{EventQueue, key, time_of};
 use crate::load_information::PollParams;
 use crate::outcome::LoadMessages;
 
+mod poll;
+
+use poll::PollUnderWay;
+pub(super) use poll::PolledFor;
+
 /// Stream of the run's seed that late answers are drawn from.
 const STREAM: u64 = 0x6C61_7465;
 
@@ -21,51 +26,6 @@ pub(super) trait Asked {
     fn answer(&self, b: BackendId, load: u32) -> Option<PollAnswer>;
     /// `b` spends CPU time on an inquiry; how much.
     fn spend(&mut self, b: BackendId) -> Nanos;
-}
-
-/// A request that waits for loads, or a probe for which no request waits.
-#[derive(Clone, Copy)]
-pub(super) enum PolledFor {
-    Request(Arrived),
-    Probe,
-}
-
-/// One poll of several back-ends.
-#[derive(Clone, Copy)]
-pub(super) struct PollUnderWay {
-    pub(super) polled_for: PolledFor,
-    pub(super) front_end: u16,
-    sent: Time,
-    /// Tells it from later polls in the same place.
-    serial: u64,
-    candidates: Candidates,
-    answers: [PollAnswer; Candidates::MOST],
-    /// Answers that have arrived.
-    heard: u8,
-    /// Answers under way together, stored behind those that have arrived.
-    prompt: u8,
-    outstanding: u8,
-    /// Whether the inquiries have reached their back-ends.
-    asked: bool,
-}
-
-impl PollUnderWay {
-    const VOID: Self = Self {
-        polled_for: PolledFor::Probe,
-        front_end: 0,
-        sent: Time::ZERO,
-        serial: u64::MAX,
-        candidates: Candidates::NONE,
-        answers: [PollAnswer::of(BackendId(0), 0); Candidates::MOST],
-        heard: 0,
-        prompt: 0,
-        outstanding: 0,
-        asked: false,
-    };
-
-    pub(super) fn answers(&self) -> &[PollAnswer] {
-        &self.answers[..usize::from(self.heard)]
-    }
 }
 
 /// An inquiry that is read late.

@@ -164,28 +164,6 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// A request reaches the back-end to which it was on its way, or is lost because that has failed.
-    fn arrives(
-        &mut self,
-        arrived: Arrived,
-        front_end: u16,
-        assigned: Assigned,
-    ) -> (Arrived, FrontEndDecision) {
-        self.backends.begin(assigned.backend);
-        (arrived, self.unless_lost(FrontEndDecision::Starts(front_end, assigned)))
-    }
-
-    fn unless_lost(&self, decided: FrontEndDecision) -> FrontEndDecision {
-        match decided {
-            FrontEndDecision::Starts(front_end, assigned)
-                if self.whole.health(assigned.backend) == Health::Down =>
-            {
-                FrontEndDecision::Lost(front_end, assigned)
-            }
-            decided => decided,
-        }
-    }
-
     /// The next request that waited in a core and has its turn.
     #[inline(never)]
     fn start_held(&mut self, now: Time) -> Option<(Arrived, FrontEndDecision)> {

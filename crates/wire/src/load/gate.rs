@@ -3,11 +3,56 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::answerer::{AnswerLimits, BootId};
 use super::counts::{LoadCounters, LoadRefusal};
 use super::datagram::{Datagram, DatagramFields, DatagramKind, LoadKeys};
 use super::renewals::Renewals;
 use crate::source_rates::SourceRates;
+
+/// A random number other than 0 of one run of an agent, with which all that it sends can be told from what an earlier run sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BootId(u64);
+
+impl BootId {
+    /// From random bytes.
+    #[must_use]
+    pub fn new(random: [u8; 8]) -> Self {
+        Self(u64::from_le_bytes(random).max(1))
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// Bounds of what an agent answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerLimits {
+    /// Clients whose sequence numbers are kept.
+    pub clients: usize,
+    /// Inquiries in a second from one source (an IPv4 address, a /64 of IPv6).
+    pub per_source_s: u32,
+    /// Renewals in a second to one source, and a tenth of that to one client.
+    pub renewals_per_source_s: u32,
+    /// How old an inquiry may be.
+    pub stale_after_ns: u64,
+    /// How far it may be ahead of the agent's clock.
+    pub ahead_ns: u64,
+}
+
+impl Default for AnswerLimits {
+    /// 4,096 clients; 50,000 inquiries and 1,000 renewals in a second; 2 s old; 1 s ahead.
+    fn default() -> Self {
+        Self {
+            clients: 4096,
+            per_source_s: 50_000,
+            renewals_per_source_s: 1000,
+            stale_after_ns: 2_000_000_000,
+            ahead_ns: 1_000_000_000,
+        }
+    }
+}
 
 /// Keys, boot id and bounds of what answers datagrams.
 #[derive(Debug)]

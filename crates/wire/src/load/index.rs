@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::answerer::{AnswerLimits, BootId};
 use super::clients::SequenceWindow;
 use super::counts::{LoadCounters, LoadRefusal};
 use super::datagram::{Datagram, DatagramFields, DatagramKind, LoadKeys};
-use super::gate::{AnswerGate, Freshly};
+use super::gate::{AnswerGate, AnswerLimits, BootId, Freshly};
 
 /// Bounds of a load index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

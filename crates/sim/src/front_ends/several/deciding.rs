@@ -1,6 +1,6 @@
 //! What becomes of a decision: a request starts, waits, or waits for loads.
 
-use plimsoll_policy::{Assigned, Candidates, LoadReport, Offered, PollAnswer, Time};
+use plimsoll_policy::{Assigned, Candidates, Health, LoadReport, Offered, PollAnswer, Time};
 
 use super::super::inquiries::PolledFor;
 use super::super::{FrontEndDecision, Quiet, hold};
@@ -55,6 +55,28 @@ impl Several<'_> {
         }
         self.backends.begin(assigned.backend);
         FrontEndDecision::Starts(front_end, assigned)
+    }
+
+    /// A request reaches the back-end to which it was on its way, or is lost because that has failed.
+    pub(super) fn arrives(
+        &mut self,
+        arrived: Arrived,
+        front_end: u16,
+        assigned: Assigned,
+    ) -> (Arrived, FrontEndDecision) {
+        self.backends.begin(assigned.backend);
+        (arrived, self.unless_lost(FrontEndDecision::Starts(front_end, assigned)))
+    }
+
+    pub(super) fn unless_lost(&self, decided: FrontEndDecision) -> FrontEndDecision {
+        match decided {
+            FrontEndDecision::Starts(front_end, assigned)
+                if self.whole.health(assigned.backend) == Health::Down =>
+            {
+                FrontEndDecision::Lost(front_end, assigned)
+            }
+            decided => decided,
+        }
     }
 
     pub(super) fn poll(
