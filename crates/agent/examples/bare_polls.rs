@@ -10,17 +10,43 @@ use std::time::{Duration, Instant};
 
 use plimsoll_testkit::cpu_time_of;
 use plimsoll_wire::load::DATAGRAM_BYTES;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const ECHOES: usize = 8;
 const POLLS: usize = 100_000;
 const ROUND_TRIPS: usize = 5_000;
 
+/// Where threads run.
+#[derive(Clone, Copy, PartialEq)]
+enum Cpus {
+    /// Where the system likes. A thread that wakes another one often gets it to its own CPU, where a round trip is short.
+    Any,
+    /// Who asks on the first CPU, the echoes on the others: as far apart as a front-end and an agent on one machine can be.
+    Apart,
+}
+
+/// Keeps this thread on the first CPU that it may use, or away from it; where there is one alone, it stays there.
+fn keep_to(first: bool) {
+    let allowed = sched_getaffinity(None).unwrap();
+    let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).peekable();
+    let one = cpus.next().unwrap();
+    let mut set = CpuSet::new();
+    if first || cpus.peek().is_none() {
+        set.set(one);
+    }
+    cpus.filter(|_| !first).for_each(|cpu| set.set(cpu));
+    sched_setaffinity(None, &set).unwrap();
+}
+
 /// A thread that sends back what comes, until `stop`.
-fn echo(stop: &Arc<AtomicBool>) -> SocketAddr {
+fn echo(stop: &Arc<AtomicBool>, cpus: Cpus) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let (address, stop) = (socket.local_addr().unwrap(), Arc::clone(stop));
     std::thread::spawn(move || {
+        if cpus == Cpus::Apart {
+            keep_to(false);
+        }
         let mut buffer = [0; 100];
         while !stop.load(Ordering::Relaxed) {
             if let Ok((bytes, source)) = socket.recv_from(&mut buffer) {
@@ -69,15 +95,29 @@ fn median_us(mut times: Vec<Duration>) -> f64 {
 
 fn main() {
     let stop = Arc::new(AtomicBool::new(false));
-    let echoes: Vec<SocketAddr> = (0..ECHOES).map(|_| echo(&stop)).collect();
+    let echoes = |cpus| -> Vec<SocketAddr> { (0..ECHOES).map(|_| echo(&stop, cpus)).collect() };
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    for pause in [Duration::ZERO, Duration::from_micros(100)] {
-        for asked in [1, 2] {
-            let us = median_us(lone_polls(&socket, &echoes, asked, pause));
-            println!("{{\"asked\":{asked},\"pause_us\":{},\"round_trip_us\":{us:.1}}}", pause.as_micros());
+    for (cpus, name) in [(Cpus::Any, "any"), (Cpus::Apart, "apart")] {
+        let echoes = echoes(cpus);
+        for (pause, asked) in [0, 100].into_iter().flat_map(|us| [1, 2].map(|asked| (us, asked))) {
+            let pausing = Duration::from_micros(pause);
+            let all = std::thread::scope(|scope| {
+                let asking = scope.spawn(|| {
+                    if cpus == Cpus::Apart {
+                        keep_to(true);
+                    }
+                    lone_polls(&socket, &echoes, asked, pausing)
+                });
+                asking.join().unwrap()
+            });
+            let us = median_us(all);
+            println!(
+                "{{\"cpus\":\"{name}\",\"asked\":{asked},\"pause_us\":{pause},\"round_trip_us\":{us:.1}}}"
+            );
         }
     }
+    let echoes = echoes(Cpus::Any);
     for under_way in [1, 16] {
         let ((), cpu) = cpu_time_of(|| poll(&socket, &echoes, under_way));
         let cpu_us = cpu.as_secs_f64() * 1e6 / POLLS as f64;

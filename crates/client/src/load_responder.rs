@@ -81,11 +81,7 @@ fn answer(socket: &UdpSocket, mut answerer: LoadAnswerer, gauge: &LoadGauge, sto
         match socket.recv_from(&mut buffer) {
             Ok((bytes, source)) => {
                 let now_ns = u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                let load = || {
-                    let load = gauge.load();
-                    (load, gauge.latency_us(load))
-                };
-                if let Some(reply) = answerer.answer(source.ip(), &buffer[..bytes], now_ns, load)
+                if let Some(reply) = answerer.answer(source.ip(), &buffer[..bytes], now_ns, || gauge.tell())
                     && let Err(error) = socket.send_to(&reply, source)
                 {
                     tracing::debug!(%error, %source, "a reply was not sent");

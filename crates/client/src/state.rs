@@ -173,7 +173,7 @@ impl<M: Clone, W> GroupState<M, W> {
 
     /// The answers of those asked, by the own count.
     pub(crate) fn own_answers(&self, asked: Candidates) -> Vec<PollAnswer> {
-        asked.as_slice().iter().map(|&b| PollAnswer::of(b, self.core.view().load(b))).collect()
+        self.core.view().answers(asked).collect()
     }
 
     /// Tells the policy the own counts of those that it wants to be asked.

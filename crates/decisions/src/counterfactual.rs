@@ -51,10 +51,7 @@ impl Counterfactual {
     pub fn assigned(&mut self, request: &Request, options: &OfferOptions, now: Time) -> Option<BackendId> {
         let mut offered = self.core.offer_with(request, options, now);
         if let Offered::Poll(candidates) = offered {
-            let view = self.core.view();
-            let there = candidates.as_slice().iter().copied().filter(|b| b.index() < view.len());
-            let answers: Vec<PollAnswer> =
-                there.map(|backend| PollAnswer::of(backend, view.load(backend))).collect();
+            let answers: Vec<PollAnswer> = self.core.view().answers(candidates).collect();
             offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
         }
         let assigned = match offered {

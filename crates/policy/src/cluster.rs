@@ -390,6 +390,7 @@ impl Cluster {
     }
 }
 
+mod answers;
 mod counting;
 mod exclude;
 mod neutral;

@@ -75,7 +75,7 @@ pub struct PollAnswer {
     pub backend: BackendId,
     /// Its queue length, the request in service included.
     pub load: u32,
-    /// Its response times lately at about this load, where it tells them.
+    /// Its response times lately of requests that began as one of about `load + 1`, as one does that is sent now; where it tells them.
     pub latency: Option<Nanos>,
 }
 
@@ -122,7 +122,7 @@ pub struct LoadReport {
     pub backend: BackendId,
     /// Its queue length at the time of sending.
     pub load: u32,
-    /// Its response times lately at about this load, where it tells them.
+    /// Its response times lately of requests that began as one of about `load + 1`, as one does that is sent now; where it tells them.
     pub latency: Option<Nanos>,
 }
 

@@ -67,7 +67,7 @@ pub use policy::Policy;
 pub use policy_spec::{BuildContext, BuildError, Built, PolicySpec};
 pub use registry::{RegisterError, build, find, register, registered};
 pub use request::{Features, Kind, Outcome, Request, TargetId};
-pub use rng::{Rng, mix};
+pub use rng::{Exponentials, Rng, mix};
 pub use size_based::{SizeBased, Sizing};
 pub use size_bins::SizeBins;
 pub use size_intervals::{Boundary, BoundaryChange, Intervals};

@@ -52,6 +52,45 @@ impl Rng {
     }
 }
 
+/// How many numbers [`Exponentials`] draws at a time.
+const AHEAD: usize = 32;
+
+/// The numbers that [`Rng::exponential`] of a generator returns, drawn some at a time: a logarithm takes long, but those of several
+/// numbers overlap.
+#[derive(Debug, Clone)]
+pub struct Exponentials {
+    rng: Rng,
+    drawn: [f64; AHEAD],
+    /// The place of the next one.
+    next: usize,
+}
+
+impl Exponentials {
+    /// Draws from `rng`.
+    #[must_use]
+    pub fn new(rng: Rng) -> Self {
+        Self { rng, drawn: [0.0; AHEAD], next: AHEAD }
+    }
+
+    /// The next number, exponentially distributed with mean 1.
+    #[inline]
+    pub fn draw(&mut self) -> f64 {
+        if self.next >= AHEAD {
+            self.draw_ahead();
+        }
+        let drawn = self.drawn[self.next];
+        self.next += 1;
+        drawn
+    }
+
+    #[inline(never)]
+    fn draw_ahead(&mut self) {
+        let rng = &mut self.rng;
+        self.drawn.fill_with(|| rng.exponential());
+        self.next = 0;
+    }
+}
+
 /// For distributions of other crates.
 impl TryRng for Rng {
     type Error = Infallible;
@@ -102,6 +141,15 @@ mod tests {
         }
         let chi2: f64 = seen.iter().map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi2 < 22.5, "chi-squared {chi2}");
+    }
+
+    #[test]
+    fn exponentials_are_those_of_the_generator() {
+        let mut rng = Rng::new(5, 1);
+        let mut ahead = Exponentials::new(rng.clone());
+        for _ in 0..3 * AHEAD + 1 {
+            assert_eq!(ahead.draw().to_bits(), rng.exponential().to_bits());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! When requests arrive, and those on their way to a back-end.
 
-use plimsoll_policy::{Candidates, Nanos, Request, Rng, Time};
+use plimsoll_policy::{Candidates, Exponentials, Nanos, Request, Rng, Time};
 use plimsoll_synth::TimeDraws;
 
 use crate::workload::{Arrivals, SimRequest, Targets};
@@ -11,8 +11,9 @@ const STREAM: u64 = 0x6172_7276;
 /// Tells when the requests of the input arrive.
 pub(crate) struct ArrivalTimes {
     arrivals: Arrivals,
-    rng: Rng,
-    /// Draws the times between arrivals, where they are not exponential.
+    /// Draws the times between arrivals.
+    exponentials: Exponentials,
+    /// Draws them where they are not exponential.
     gaps: Option<TimeDraws<Rng>>,
     /// The time of the first request in the input.
     origin: Option<Time>,
@@ -21,7 +22,12 @@ pub(crate) struct ArrivalTimes {
 impl ArrivalTimes {
     pub(crate) fn new(arrivals: Arrivals, seed: u64) -> Self {
         let rng = Rng::new(seed, STREAM);
-        Self { arrivals, rng: rng.clone(), gaps: arrivals.times(rng), origin: None }
+        Self {
+            arrivals,
+            exponentials: Exponentials::new(rng.clone()),
+            gaps: arrivals.times(rng),
+            origin: None,
+        }
     }
 
     /// When `request` arrives, where the one before it arrived at `now`.
@@ -30,7 +36,7 @@ impl ArrivalTimes {
         match self.arrivals {
             // Adding a half and truncating rounds; a call to `round` is not inlined.
             Arrivals::Poisson { rate_rps } => {
-                now + Nanos::new((self.rng.exponential() / rate_rps * 1e9 + 0.5) as u64)
+                now + Nanos::new((self.exponentials.draw() / rate_rps * 1e9 + 0.5) as u64)
             }
             _ => self.other(request, now),
         }

@@ -4,8 +4,8 @@ use plimsoll_policy::{Assigned, Core, Ending, Health, Nanos, Outcome as Ended, T
 
 use crate::arrivals::{ArrivalTimes, Arrived};
 use crate::config::{DecisionMade, Fault, FaultAction, RunConfig, RunError, RunObserver};
-use crate::event_queue::EventQueue;
-use crate::front_ends::{FrontEndDecision, FrontEnds, One};
+use crate::event_queue::{EventQueue, time_of};
+use crate::front_ends::{FrontEndDecision, FrontEnds, One, Quiet};
 use crate::hot_spot::HotSpots;
 use crate::jobs::{Job, Jobs};
 use crate::model::{JobId, Model, ModelContext, ModelEvent};
@@ -150,9 +150,12 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
                     self.admit(observer)?;
                 }
                 NextEvent::FrontEnd => {
-                    let mut context =
-                        ModelContext { now: self.now, queue: &mut self.queue, done: &mut self.done };
-                    if let Some((arrived, decided)) = self.front_ends.handle(&mut self.model, &mut context) {
+                    // After the last request, the run may end with this event.
+                    let ends = if self.upcoming.is_none() { Time::ZERO } else { self.quiet_ends() };
+                    let mut quiet = Quiet { now: self.now, ends };
+                    let handled = self.front_ends.handle(&mut self.model, &mut quiet);
+                    self.now = quiet.now;
+                    if let Some((arrived, decided)) = handled {
                         self.carry_out_later(&arrived, &decided, observer);
                     }
                     self.admit(observer)?;
@@ -176,7 +179,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
     #[inline]
     fn next(&mut self) -> Option<NextEvent> {
         let first = self.queue.first_key().min(self.arrives);
-        let before = Time::from_nanos((first >> 64) as u64);
+        let before = time_of(first);
         if self.timed.min(self.front_ends.next_event()) <= before {
             // Without other events, a fault matters only to requests that it may start.
             let idle = first == u128::MAX && !self.front_ends.holds_requests() && self.upcoming.is_none();

@@ -26,6 +26,12 @@ pub(crate) fn key(time: Time, sequence: u64) -> u128 {
     (u128::from(time.as_nanos()) << 64) | u128::from(sequence)
 }
 
+/// The time of a [`key`].
+#[inline]
+pub(crate) fn time_of(key: u128) -> Time {
+    Time::from_nanos((key >> 64) as u64)
+}
+
 /// A 4-ary heap of future events.
 pub struct EventQueue<E> {
     heap: Vec<Scheduled<E>>,

@@ -17,7 +17,7 @@ use plimsoll_policy::{
 };
 
 use crate::arrivals::{Arrived, Poll};
-use crate::model::{Model, ModelContext};
+use crate::model::Model;
 use crate::outcome::LoadMessages;
 use crate::workload::Targets;
 
@@ -31,6 +31,14 @@ pub(crate) enum FrontEndDecision {
     Rejected,
     /// The back-end failed while the request was on its way to it.
     Lost(u16, Assigned),
+}
+
+/// The time while nothing but a front-end's own events happens: it may carry them out at once, and pass that time.
+#[derive(Clone, Copy)]
+pub(crate) struct Quiet {
+    pub(crate) now: Time,
+    /// When something else happens, or may happen.
+    pub(crate) ends: Time,
 }
 
 /// The front-ends of a run.
@@ -49,14 +57,11 @@ pub(crate) trait FrontEnds {
     fn next_event(&self) -> Time;
     /// The same, without the events that alone do not keep a run going.
     fn next_lasting_event(&self) -> Time;
-    /// Its next event is due. Returns a request about which that has decided.
-    fn handle(
-        &mut self,
-        model: &mut impl Model,
-        context: &mut ModelContext<'_>,
-    ) -> Option<(Arrived, FrontEndDecision)>;
-    /// A request arrives. What [`FrontEndDecision::Held`] names is copied.
-    fn offer(&mut self, arrived: &Arrived, now: Time) -> FrontEndDecision;
+    /// Its next event is due. Returns a request about which has been decided, by that event or by a later one, to the time of which
+    /// `quiet` has come.
+    fn handle(&mut self, model: &mut impl Model, quiet: &mut Quiet) -> Option<(Arrived, FrontEndDecision)>;
+    /// A request arrives. What [`FrontEndDecision::Held`] names is copied. The decision is of the time to which `quiet` has come.
+    fn offer(&mut self, arrived: &Arrived, model: &mut impl Model, quiet: &mut Quiet) -> FrontEndDecision;
     /// The next request that waited and now has its turn. Call until `None`.
     fn start_next(&mut self, now: Time) -> Option<(Arrived, FrontEndDecision)>;
     /// Whether a closed loop lets a further request arrive.
@@ -121,9 +126,7 @@ impl<'a> One<'a> {
     #[inline(never)]
     fn polled(&mut self, now: Time) -> Option<(Arrived, FrontEndDecision)> {
         let Poll { arrived, candidates, .. } = self.polls.pop_front()?;
-        let view = self.core.view();
-        let answers = candidates.as_slice().iter().map(|&b| PollAnswer::of(b, view.load(b)));
-        let answers: Vec<PollAnswer> = answers.collect();
+        let answers: Vec<PollAnswer> = self.core.view().answers(candidates).collect();
         let offered = self.core.answer(arrived.number, &answers, now)?;
         let decided = self.carry_out(&arrived, offered, now);
         Some((arrived, decided))
@@ -170,18 +173,14 @@ impl FrontEnds for One<'_> {
         self.next_event()
     }
 
-    fn handle(
-        &mut self,
-        _: &mut impl Model,
-        context: &mut ModelContext<'_>,
-    ) -> Option<(Arrived, FrontEndDecision)> {
-        self.polled(context.now)
+    fn handle(&mut self, _: &mut impl Model, quiet: &mut Quiet) -> Option<(Arrived, FrontEndDecision)> {
+        self.polled(quiet.now)
     }
 
     #[inline]
-    fn offer(&mut self, arrived: &Arrived, now: Time) -> FrontEndDecision {
-        let offered = self.core.offer(&arrived.asked(self.targets), now);
-        self.carry_out(arrived, offered, now)
+    fn offer(&mut self, arrived: &Arrived, _: &mut impl Model, quiet: &mut Quiet) -> FrontEndDecision {
+        let offered = self.core.offer(&arrived.asked(self.targets), quiet.now);
+        self.carry_out(arrived, offered, quiet.now)
     }
 
     #[inline]

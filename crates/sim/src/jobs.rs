@@ -19,9 +19,11 @@ pub(crate) struct Job {
 }
 
 /// A slab: numbers are reused, lowest recently freed first.
+///
+/// A place that is free keeps what it had: as an `Option`, whose parts overlap, a request was slow to write and read.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    slots: Vec<Option<Job>>,
+    places: Vec<(Job, bool)>,
     free: Vec<JobId>,
 }
 
@@ -29,34 +31,38 @@ impl Jobs {
     #[inline]
     pub(crate) fn insert(&mut self, job: Job) -> JobId {
         if let Some(id) = self.free.pop() {
-            self.slots[id as usize] = Some(job);
+            self.places[id as usize] = (job, true);
             return id;
         }
-        self.slots.push(Some(job));
-        (self.slots.len() - 1) as JobId
+        self.places.push((job, true));
+        (self.places.len() - 1) as JobId
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: JobId) -> &mut Job {
-        self.slots[id as usize].as_mut().expect("the request is in progress")
+        let (job, in_progress) = &mut self.places[id as usize];
+        debug_assert!(*in_progress, "the request is in progress");
+        job
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, id: JobId) -> Job {
         self.free.push(id);
-        self.slots[id as usize].take().expect("a request ends once")
+        let (job, in_progress) = &mut self.places[id as usize];
+        assert!(std::mem::replace(in_progress, false), "a request ends once");
+        *job
     }
 
     /// Removes all requests of `b`, in order of their numbers.
     pub(crate) fn take_of(&mut self, b: BackendId) -> Vec<Job> {
-        let ids: Vec<JobId> = (0..self.slots.len() as JobId)
-            .filter(|&id| self.slots[id as usize].is_some_and(|job| job.assigned.backend == b))
-            .collect();
+        let is_of =
+            |&id: &JobId| matches!(self.places[id as usize], (job, true) if job.assigned.backend == b);
+        let ids: Vec<JobId> = (0..self.places.len() as JobId).filter(is_of).collect();
         ids.into_iter().map(|id| self.remove(id)).collect()
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.slots.len()
+        self.free.len() == self.places.len()
     }
 }

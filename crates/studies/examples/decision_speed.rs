@@ -36,8 +36,7 @@ fn step(core: &mut Core, in_progress: &mut VecDeque<Assigned>, request: &Request
     let mut offered = core.offer(request, now);
     // Polls and probes are answered at once: the policy's part of them is measured.
     if let Offered::Poll(asked) = offered {
-        let answers = asked.as_slice().iter().map(|&b| PollAnswer::of(b, core.view().load(b)));
-        let answers: Vec<PollAnswer> = answers.collect();
+        let answers: Vec<PollAnswer> = core.view().answers(asked).collect();
         offered = core.answer(request.number, &answers, now).unwrap_or(offered);
     }
     if let Offered::Assigned(assigned) = offered {

@@ -1,6 +1,7 @@
 //! The papers' simulation studies, and scenarios: the runs of studies and of `plimsoll simulate`.
 
 pub mod adaptload;
+mod confidence;
 pub mod csld;
 mod execute;
 pub mod fine_grain;

@@ -67,8 +67,8 @@ pub(super) fn start(announcing: Announcing, stopping: Arc<AtomicBool>) -> io::Re
                 std::thread::sleep(Duration::from_nanos(wait_ns).min(LOOK));
                 continue;
             }
-            let load = gauge.load();
-            let datagram = announcer.announce(clock_ns(origin), load, gauge.latency_us(load));
+            let (load, latency_us) = gauge.tell();
+            let datagram = announcer.announce(clock_ns(origin), load, latency_us);
             for receiver in &receivers {
                 match socket.send_to(&datagram, receiver) {
                     Ok(_) => counters.announce(),

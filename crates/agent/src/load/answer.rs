@@ -37,10 +37,7 @@ impl LoadAnswering {
 
     fn answer(&mut self, source: SocketAddr, datagram: &[u8], now_ns: u64) -> Option<Datagram> {
         match self {
-            Self::Gauge(answerer, gauge) => answerer.answer(source.ip(), datagram, now_ns, || {
-                let load = gauge.load();
-                (load, gauge.latency_us(load))
-            }),
+            Self::Gauge(answerer, gauge) => answerer.answer(source.ip(), datagram, now_ns, || gauge.tell()),
             Self::Index(index) => index.answer(source.ip(), datagram, now_ns),
         }
     }

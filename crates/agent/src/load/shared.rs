@@ -20,12 +20,12 @@ pub(super) struct LoadShared {
 
 impl LoadShared {
     pub(super) fn status(&self) -> LoadStatus {
-        let load = self.gauge.load();
+        let (load, latency_us) = self.gauge.tell();
         let mut writers = self.writers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         writers.sweep(Instant::now());
         LoadStatus {
             load,
-            latency_us: self.gauge.latency_us(load),
+            latency_us,
             raised: self.answering.raised.load(Ordering::Relaxed),
             counts: self.counters.counts(),
             told: writers.list(Instant::now()),

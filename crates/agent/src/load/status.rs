@@ -12,7 +12,8 @@ use super::writers::ToldLoad;
 pub struct LoadStatus {
     /// The load that is told now; that of a load index is 0.
     pub load: u32,
-    /// Recent response time at about this load, in microseconds; 0 where it is not known.
+    /// Recent response time of accesses that began as one of about `load + 1`, as one does that begins now, in microseconds; 0 where it
+    /// is not known.
     pub latency_us: u32,
     /// Whether the thread that answers has a higher priority than others.
     pub raised: bool,

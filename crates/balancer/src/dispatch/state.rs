@@ -267,10 +267,10 @@ impl<A> State<A> {
     /// The loads of these as the view has them; of one that is silent, what the others have in the mean.
     fn known(&self, backends: Candidates) -> impl Iterator<Item = PollAnswer> + '_ {
         let view = self.core.view();
-        (0..backends.as_slice().len()).map(move |k| {
-            let backend = backends.as_slice()[k];
-            let neutral = self.silent.contains(&backend).then(|| view.neutral_load(backend)).flatten();
-            PollAnswer::of(backend, neutral.unwrap_or_else(|| view.load(backend)))
+        view.answers(backends).map(move |answer| {
+            let is_silent = self.silent.contains(&answer.backend);
+            let neutral = is_silent.then(|| view.neutral_load(answer.backend)).flatten();
+            PollAnswer { load: neutral.unwrap_or(answer.load), ..answer }
         })
     }
 

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_policy::{BackendId, Candidates};
-use rustix::event::{PollFd, PollFlags, Timespec};
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 
@@ -22,7 +21,9 @@ use crate::shared::FrontEndShared;
 const AFTERWARDS: Duration = Duration::from_micros(500);
 /// A lone request's answers are waited for in its thread for so long at most.
 const HERE: Duration = Duration::from_micros(100);
-/// After one whose answers took longer, so many lone requests wait by way of the runtime.
+/// After so many in a row whose answers took longer,
+const SLOW_IN_A_ROW: u32 = 3;
+/// so many lone requests wait by way of the runtime, before the next one tries.
 const ELSEWHERE_FOR: u32 = 100;
 /// Datagrams that are read before others have their turn.
 const AT_ONCE: usize = 64;
@@ -53,8 +54,7 @@ pub(crate) struct LoadPoller {
     shared: Arc<FrontEndShared>,
     v4: Option<PollSocket>,
     v6: Option<PollSocket>,
-    /// Lone requests that wait by way of the runtime, before the next one waits in its thread.
-    elsewhere: AtomicU32,
+    near: NearAgents,
     state: Mutex<PollerState>,
     /// Goes off when a poll's time is up.
     timer: KernelTimer,
@@ -84,9 +84,9 @@ impl LoadPoller {
         let early = timeout.saturating_sub(AFTERWARDS.min(timeout / 10));
         let polls = PollsUnderWay::new(inquirer, nanos(early), nanos(information.config.max_age));
         let state = Mutex::new(PollerState { polls, addresses: BTreeMap::new() });
-        let (elsewhere, timer_is_set, begun) = (AtomicU32::new(0), AtomicBool::new(false), Notify::new());
+        let (near, timer_is_set, begun) = (NearAgents::default(), AtomicBool::new(false), Notify::new());
         let shared = Arc::clone(shared);
-        Some(Arc::new(Self { shared, v4, v6, elsewhere, state, timer, timer_is_set, begun }))
+        Some(Arc::new(Self { shared, v4, v6, near, state, timer, timer_is_set, begun }))
     }
 
     fn information(&self) -> &LoadIntake {
@@ -211,26 +211,53 @@ impl LoadPoller {
     }
 
     /// Waits here for the answers to a lone request: where back-ends are near, the way through the runtime takes longer than they do.
-    /// Where they are not, it is rarely tried.
+    ///
+    /// It looks again and again and does not sleep, because to wake up takes as long as an answer; who else wants this CPU has it.
     fn wait_here(&self, number: u64) {
-        if self.elsewhere.load(Ordering::Relaxed) > 0 {
-            self.elsewhere.fetch_sub(1, Ordering::Relaxed);
+        if !self.near.is_tried() {
             return;
         }
-        let end = Instant::now() + HERE;
+        let asks_v6 = self.lock().addresses.values().any(SocketAddr::is_ipv6);
+        let sockets = [self.v4.as_ref(), self.v6.as_ref().filter(|_| asks_v6)];
+        let began = Instant::now();
         while self.lock().polls.is_waiting(number) {
-            let left = end.saturating_duration_since(Instant::now());
-            let sockets = || [&self.v4, &self.v6].into_iter().flatten();
-            let mut watched: Vec<PollFd<'_>> =
-                sockets().map(|socket| PollFd::new(&socket.direct, PollFlags::IN)).collect();
-            let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-            if left.is_zero() || matches!(rustix::event::poll(&mut watched, Some(&timeout)), Ok(0)) {
-                self.elsewhere.store(ELSEWHERE_FOR, Ordering::Relaxed);
+            if began.elapsed() > HERE {
+                self.near.took_long();
                 return;
             }
-            for socket in sockets() {
+            for socket in sockets.into_iter().flatten() {
                 self.read(|buffer| Ok(socket.direct.recv_from(buffer)?.0));
             }
+            std::thread::yield_now();
+        }
+        self.near.was_quick();
+    }
+}
+
+/// Whether agents are so near that their answers are worth waiting for in a thread. Where they are not, it is rarely tried.
+#[derive(Debug, Default)]
+struct NearAgents {
+    /// How often in a row they took long.
+    slow: AtomicU32,
+    /// Lone requests that wait by way of the runtime, before the next one tries.
+    elsewhere: AtomicU32,
+}
+
+impl NearAgents {
+    fn is_tried(&self) -> bool {
+        let before =
+            self.elsewhere.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        before.is_err()
+    }
+
+    fn was_quick(&self) {
+        self.slow.store(0, Ordering::Relaxed);
+    }
+
+    fn took_long(&self) {
+        if self.slow.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= SLOW_IN_A_ROW {
+            self.slow.store(SLOW_IN_A_ROW - 1, Ordering::Relaxed);
+            self.elsewhere.store(ELSEWHERE_FOR, Ordering::Relaxed);
         }
     }
 }
@@ -263,5 +290,31 @@ impl AsksBackends for LoadPoller {
 
     fn timeout(&self) -> Duration {
         self.information().config.timeout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_that_are_slow_several_times_in_a_row_are_rarely_waited_for() {
+        let near = NearAgents::default();
+        let tried = |lone: u32| (0..lone).filter(|_| near.is_tried()).count();
+        near.took_long();
+        near.took_long();
+        near.was_quick();
+        near.took_long();
+        near.took_long();
+        assert_eq!(tried(5), 5, "now and then one is slow");
+        near.took_long();
+        assert_eq!(tried(ELSEWHERE_FOR), 0);
+        assert_eq!(tried(1), 1);
+        near.took_long();
+        assert_eq!(tried(ELSEWHERE_FOR), 0, "still slow");
+        assert!(near.is_tried());
+        near.was_quick();
+        near.took_long();
+        assert_eq!(tried(5), 5);
     }
 }

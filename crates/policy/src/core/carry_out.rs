@@ -70,13 +70,13 @@ impl<W: Witness> Core<W> {
     #[inline(never)]
     fn poll(&mut self, request: &Request, options: &OfferOptions) {
         self.reserved += 1;
-        let polled = WaitingRequest { request: request.clone(), options: *options };
-        self.polling.insert(request.number, polled);
+        self.polling.push(request, options);
     }
 
     #[inline(never)]
     fn wait(&mut self, request: &Request, options: &OfferOptions) {
-        self.waiting.push(WaitingRequest { request: request.clone(), options: *options });
+        let waiting = WaitingRequest { request: request.clone(), options: *options };
+        self.waiting.push(request.number, waiting);
     }
 
     /// Inlined for the same reason.

@@ -50,13 +50,10 @@ pub use offer::{OfferOptions, Offered, Rejection, Started, Tried};
 pub use waiting::WaitingRequest;
 pub use witness::Witness;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-
 use assigned::NO_POLICY;
 use growth::Growth;
 use inquirer::Inquirer;
-use waiting::WaitQueue;
+use waiting::{ByNumber, PollingRequests};
 
 use crate::capability::least_polled;
 use crate::cluster::{BackendId, Cluster, ClusterView};
@@ -79,9 +76,9 @@ pub struct Core<W = ()> {
     reserved: u64,
     /// Those of them that this core began with.
     inherited: u64,
-    waiting: WaitQueue,
-    /// By number. Nothing depends on its order.
-    polling: HashMap<u64, WaitingRequest, FixedState>,
+    waiting: ByNumber<WaitingRequest>,
+    /// Those whose polls are under way.
+    polling: PollingRequests,
     inquirer: Option<Box<Inquirer>>,
     /// Whether it asks before this policy chooses.
     polls_for_policy: bool,
@@ -121,8 +118,8 @@ impl<W: Witness> Core<W> {
             growth: admission.limit.growth(),
             reserved: 0,
             inherited: 0,
-            waiting: WaitQueue::default(),
-            polling: HashMap::with_hasher(FixedState::with_seed(1)),
+            waiting: ByNumber::default(),
+            polling: PollingRequests::default(),
             inquirer: None,
             polls_for_policy: false,
             policy_probes,
@@ -210,8 +207,8 @@ impl<W: Witness> Core<W> {
     /// has no poll under way.
     #[inline]
     pub fn answer(&mut self, number: u64, answers: &[PollAnswer], now: Time) -> Option<Offered> {
-        let polled = self.polling.remove(&number)?;
-        let WaitingRequest { request, options } = &polled;
+        let polled = self.polling.remove(number)?;
+        let WaitingRequest { request, options } = &*polled;
         self.reserved -= 1;
         let mut raised = None;
         let heard = self.heard(answers, &mut raised);
@@ -228,6 +225,7 @@ impl<W: Witness> Core<W> {
         let decision = self.witness.overrule(own);
         let offered = self.carry_out(request, options, decision, Rejection::NoBackend, now);
         self.witness.answered(&polled, answers, decision, now);
+        self.polling.reuse(polled);
         Some(offered)
     }
 
@@ -261,7 +259,7 @@ impl<W: Witness> Core<W> {
 
     /// The client of request `number` has given up. Returns whether the request was still waiting or polling.
     pub fn give_up(&mut self, number: u64, now: Time) -> bool {
-        let polled = self.polling.remove(&number).is_some();
+        let polled = self.polling.remove(number).is_some();
         self.reserved -= u64::from(polled);
         let gone = polled || self.waiting.remove(number).is_some();
         if gone {
@@ -363,9 +361,8 @@ impl<W: Witness> Core<W> {
         self.epoch += 1;
         self.set_limit(admission);
         self.reserved -= self.polling.len() as u64;
-        let mut polled: Vec<WaitingRequest> = self.polling.drain().map(|(_, polled)| polled).collect();
-        polled.sort_unstable_by_key(|polled| polled.request.number);
-        polled.into_iter().for_each(|polled| self.waiting.push(polled));
+        std::iter::from_fn(|| self.polling.pop())
+            .for_each(|polled| self.waiting.push(polled.request.number, polled));
     }
 
     /// Ends a request in this phase that `backend` had before this core began. Neither policy nor witness is
@@ -388,7 +385,7 @@ impl<W: Witness> Core<W> {
     /// Queues `waiting` as if offered, and counts `reserved` requests as not established yet: a replay begins
     /// so where an earlier policy had such requests.
     pub fn inherit(&mut self, waiting: impl IntoIterator<Item = WaitingRequest>, reserved: u64) {
-        waiting.into_iter().for_each(|waiting| self.waiting.push(waiting));
+        waiting.into_iter().for_each(|waiting| self.waiting.push(waiting.request.number, waiting));
         self.inherited += reserved;
         self.reserved += reserved;
     }

@@ -96,9 +96,14 @@ impl Polls for RandomPolling {
             (RelativeLoad::INELIGIBLE, None, 0);
         for answer in answers.iter().filter(|a| view.is_eligible(a.backend)) {
             let relative = RelativeLoad::of(answer.load, view.weight(answer.backend));
-            ties = if relative < least { 1 } else { ties + u64::from(relative == least) };
-            if relative < least || (relative == least && self.rng.below(ties) == 0) {
-                (least, chosen) = (relative, Some(answer.backend));
+            if relative == least {
+                ties += 1;
+                chosen = if self.rng.below(ties) == 0 { Some(answer.backend) } else { chosen };
+            } else {
+                // Either is as likely: without a branch.
+                let is_less = relative < least;
+                chosen = if is_less { Some(answer.backend) } else { chosen };
+                (least, ties) = (least.min(relative), if is_less { 1 } else { ties });
             }
         }
         if chosen.is_none() {

@@ -5,8 +5,8 @@ use plimsoll_policy::Time;
 use super::Engine;
 use crate::arrivals::Arrived;
 use crate::config::{RunError, RunObserver};
-use crate::event_queue::key;
-use crate::front_ends::FrontEnds;
+use crate::event_queue::{key, time_of};
+use crate::front_ends::{FrontEnds, Quiet};
 use crate::model::Model;
 use crate::workload::{Arrivals, SimRequest};
 
@@ -45,8 +45,23 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
         let arrived = Arrived { time: self.now, number: self.arrived, request };
         self.arrived += 1;
         self.fetch()?;
-        let decided = self.front_ends.offer(&arrived, self.now);
+        let mut quiet = Quiet { now: self.now, ends: self.quiet_ends() };
+        let decided = self.front_ends.offer(&arrived, &mut self.model, &mut quiet);
+        let has_passed = quiet.now > self.now;
+        self.now = quiet.now;
         self.carry_out(&arrived, &decided, observer);
+        if has_passed && self.front_ends.waiting() > 0 {
+            self.start_waiting(observer);
+        }
         Ok(true)
+    }
+
+    /// When the next event that is not the front-ends' own comes. In a closed loop the next request may arrive now.
+    #[inline]
+    pub(super) fn quiet_ends(&self) -> Time {
+        match self.config.arrivals {
+            Arrivals::Closed => Time::ZERO,
+            _ => time_of(self.queue.first_key().min(self.arrives)).min(self.timed),
+        }
     }
 }

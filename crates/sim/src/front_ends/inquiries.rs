@@ -4,10 +4,16 @@ use std::collections::VecDeque;
 
 use plimsoll_policy::{BackendId, Candidates, Nanos, PollAnswer, Rng, Time};
 
+use super::Quiet;
 use crate::arrivals::Arrived;
-use crate::event_queue::EventQueue;
+use crate::event_queue::{EventQueue, key, time_of};
 use crate::load_information::PollParams;
 use crate::outcome::LoadMessages;
+
+mod poll;
+
+use poll::PollUnderWay;
+pub(super) use poll::PolledFor;
 
 /// Stream of the run's seed that late answers are drawn from.
 const STREAM: u64 = 0x6C61_7465;
@@ -22,59 +28,20 @@ pub(super) trait Asked {
     fn spend(&mut self, b: BackendId) -> Nanos;
 }
 
-/// A request that waits for loads, or a probe for which no request waits.
-#[derive(Clone, Copy)]
-pub(super) enum PolledFor {
-    Request(Arrived),
-    Probe,
-}
-
-/// One poll of several back-ends.
-#[derive(Clone, Copy)]
-pub(super) struct PollUnderWay {
-    pub(super) polled_for: PolledFor,
-    pub(super) front_end: u16,
-    sent: Time,
-    /// Tells it from later polls in the same place.
-    serial: u64,
-    candidates: Candidates,
-    answers: [PollAnswer; Candidates::MOST],
-    /// Answers that have arrived.
-    heard: u8,
-    /// Answers under way together, stored behind those that have arrived.
-    prompt: u8,
-    outstanding: u8,
-    /// Whether the inquiries have reached their back-ends.
-    asked: bool,
-}
-
-impl PollUnderWay {
-    const VOID: Self = Self {
-        polled_for: PolledFor::Probe,
-        front_end: 0,
-        sent: Time::ZERO,
-        serial: u64::MAX,
-        candidates: Candidates::NONE,
-        answers: [PollAnswer::of(BackendId(0), 0); Candidates::MOST],
-        heard: 0,
-        prompt: 0,
-        outstanding: 0,
-        asked: false,
-    };
-
-    pub(super) fn answers(&self) -> &[PollAnswer] {
-        &self.answers[..usize::from(self.heard)]
-    }
-}
-
-/// An inquiry that is read late, or its answer.
+/// An inquiry that is read late.
 #[derive(Clone, Copy)]
 struct LateInquiry {
-    place: u32,
     serial: u64,
+    place: u32,
     backend: BackendId,
-    /// Once it has been read.
-    answer: Option<PollAnswer>,
+}
+
+/// The answer to one.
+#[derive(Clone, Copy)]
+struct LateAnswer {
+    serial: u64,
+    place: u32,
+    answer: PollAnswer,
 }
 
 /// See the module's documentation.
@@ -93,6 +60,8 @@ pub(super) struct InquiriesUnderWay {
     /// Ends of patience, in order.
     deadlines: VecDeque<(Time, u32, u64)>,
     late: EventQueue<LateInquiry>,
+    /// Answers to them, with their keys among these: in order, for all take equally long.
+    late_answers: VecDeque<(u128, LateAnswer)>,
 }
 
 impl InquiriesUnderWay {
@@ -108,6 +77,7 @@ impl InquiriesUnderWay {
             flying: VecDeque::new(),
             deadlines: VecDeque::new(),
             late: EventQueue::default(),
+            late_answers: VecDeque::new(),
         }
     }
 
@@ -122,7 +92,68 @@ impl InquiriesUnderWay {
         &mut self,
         polled_for: PolledFor,
         front_end: u16,
-        candidates: Candidates,
+        candidates: &Candidates,
+        messages: &mut LoadMessages,
+        now: Time,
+    ) -> u32 {
+        let place = self.begin(front_end, candidates, messages, now);
+        self.polls[place as usize].candidates = *candidates;
+        self.fly(place, now + self.how.latency_s);
+        self.wait(place, polled_for);
+        place
+    }
+
+    /// The same for a request; lets the poll come to its end at once where nothing else happens before. Returns its place then, and
+    /// else lets it come as far as that. `asked` is at the time when the inquiries arrive.
+    #[inline]
+    pub(super) fn send_ahead(
+        &mut self,
+        arrived: &Arrived,
+        front_end: u16,
+        candidates: &Candidates,
+        asked: &mut impl Asked,
+        messages: &mut LoadMessages,
+        quiet: &mut Quiet,
+    ) -> Option<u32> {
+        let sent = quiet.now;
+        let (arrive, answered) = (sent + self.how.latency_s, sent + self.how.latency_s + self.how.latency_s);
+        let mut ends = quiet.ends.min(self.next);
+        if !self.how.discard_after_s.is_zero() {
+            ends = ends.min(sent + self.how.discard_after_s);
+        }
+        let place = self.begin(front_end, candidates, messages, sent);
+        if arrive >= ends {
+            self.polls[place as usize].candidates = *candidates;
+            self.fly(place, arrive);
+            self.wait(place, PolledFor::Request(*arrived));
+            return None;
+        }
+        quiet.now = arrive;
+        self.ask(place, candidates, asked, messages, arrive);
+        let poll = &mut self.polls[place as usize];
+        if answered >= ends.min(time_of(self.late.first_key())) {
+            self.fly(place, answered);
+        } else {
+            quiet.now = answered;
+            poll.heard = std::mem::take(&mut poll.prompt);
+            if poll.outstanding == 0 {
+                poll.serial = u64::MAX;
+                self.free.push(place);
+                messages.polls += 1;
+                messages.poll_ns.record(answered.since(sent).as_nanos());
+                return Some(place);
+            }
+        }
+        self.wait(place, PolledFor::Request(*arrived));
+        self.find_next();
+        None
+    }
+
+    #[inline(always)]
+    fn begin(
+        &mut self,
+        front_end: u16,
+        candidates: &Candidates,
         messages: &mut LoadMessages,
         now: Time,
     ) -> u32 {
@@ -135,19 +166,32 @@ impl InquiriesUnderWay {
         });
         // The answers of the poll that was here before are overwritten as new ones come.
         let poll = &mut self.polls[place as usize];
-        (poll.polled_for, poll.front_end, poll.sent, poll.serial) = (polled_for, front_end, now, serial);
-        (poll.candidates, poll.heard, poll.prompt, poll.outstanding) = (candidates, 0, 0, count as u8);
+        (poll.front_end, poll.sent, poll.serial) = (front_end, now, serial);
+        (poll.heard, poll.prompt, poll.outstanding) = (0, 0, count as u8);
         poll.asked = false;
-        self.requests += usize::from(matches!(polled_for, PolledFor::Request(_)));
         messages.messages += count as u64;
         messages.inquiries += count as u64;
-        self.flying.push_back((now + self.how.latency_s, place, serial));
-        self.next = self.next.min(now + self.how.latency_s);
-        if !self.how.discard_after_s.is_zero() {
-            self.deadlines.push_back((now + self.how.discard_after_s, place, serial));
-            self.next = self.next.min(now + self.how.discard_after_s);
-        }
         place
+    }
+
+    /// What this poll has sent, or what it is answered, arrives at this time.
+    #[inline]
+    fn fly(&mut self, place: u32, arrives: Time) {
+        self.flying.push_back((arrives, place, self.polls[place as usize].serial));
+        self.next = self.next.min(arrives);
+    }
+
+    /// For this a poll that has begun is under way.
+    #[inline]
+    fn wait(&mut self, place: u32, polled_for: PolledFor) {
+        self.requests += usize::from(matches!(polled_for, PolledFor::Request(_)));
+        let poll = &mut self.polls[place as usize];
+        poll.polled_for = polled_for;
+        if !self.how.discard_after_s.is_zero() {
+            let ends = poll.sent + self.how.discard_after_s;
+            self.deadlines.push_back((ends, place, poll.serial));
+            self.next = self.next.min(ends);
+        }
     }
 
     /// The time of the next event; [`Time::MAX`] where there is none.
@@ -158,7 +202,10 @@ impl InquiriesUnderWay {
 
     #[inline]
     fn find_next(&mut self) {
-        let mut next = self.late.peek().map_or(Time::MAX, |(time, _)| time);
+        let mut next = time_of(self.late.first_key());
+        if let Some(&(key, _)) = self.late_answers.front() {
+            next = next.min(time_of(key));
+        }
         if let Some(&(time, ..)) = self.flying.front() {
             next = next.min(time);
         }
@@ -206,19 +253,25 @@ impl InquiriesUnderWay {
             self.flying.pop_front();
             let poll = self.under_way(place, serial)?;
             if !poll.asked {
-                poll.asked = true;
-                self.ask(place, asked, messages, now);
+                let candidates = poll.candidates;
+                self.ask(place, &candidates, asked, messages, now);
+                self.flying.push_back((now + self.how.latency_s, place, serial));
                 return None;
             }
             poll.heard += poll.prompt;
             poll.prompt = 0;
             return self.end_if_complete(place, messages, now);
         }
-        if let Some((time, _)) = self.late.peek()
-            && time <= now
+        let inquiry = self.late.first_key();
+        if let Some(&(answer, late)) = self.late_answers.front()
+            && time_of(answer) <= now
+            && answer < inquiry
         {
-            let (_, late) = self.late.pop()?;
-            return self.handle_late(late, asked, messages, now);
+            self.late_answers.pop_front();
+            return self.take_late(late, messages, now);
+        }
+        if time_of(inquiry) <= now {
+            return self.read_late(asked, messages, now);
         }
         let (_, place, serial) = self.deadlines.pop_front()?;
         let poll = self.under_way(place, serial)?;
@@ -233,8 +286,17 @@ impl InquiriesUnderWay {
 
     /// The inquiries of a poll reach their back-ends.
     #[inline]
-    fn ask(&mut self, place: u32, asked: &mut impl Asked, messages: &mut LoadMessages, now: Time) {
-        let PollUnderWay { candidates, serial, .. } = self.polls[place as usize];
+    fn ask(
+        &mut self,
+        place: u32,
+        candidates: &Candidates,
+        asked: &mut impl Asked,
+        messages: &mut LoadMessages,
+        now: Time,
+    ) {
+        let poll = &mut self.polls[place as usize];
+        poll.asked = true;
+        let serial = poll.serial;
         for &backend in candidates.as_slice() {
             if !self.how.cpu_s.is_zero() {
                 messages.cpu += asked.spend(backend);
@@ -243,7 +305,7 @@ impl InquiriesUnderWay {
             let late = self.how.late_share > 0.0 && load > 0 && self.rng.unit() < self.how.late_share;
             if late {
                 let wait = self.how.late_mean_s.scaled(self.rng.exponential());
-                self.late.push(now + wait, LateInquiry { place, serial, backend, answer: None });
+                self.late.push(now + wait, LateInquiry { serial, place, backend });
             } else {
                 let poll = &mut self.polls[place as usize];
                 poll.outstanding -= 1;
@@ -255,35 +317,35 @@ impl InquiriesUnderWay {
                 }
             }
         }
-        self.flying.push_back((now + self.how.latency_s, place, serial));
     }
 
-    fn handle_late(
+    /// A back-end reads a late inquiry.
+    fn read_late(&mut self, asked: &impl Asked, messages: &mut LoadMessages, now: Time) -> Option<u32> {
+        let (_, LateInquiry { serial, place, backend }) = self.late.pop()?;
+        let Some(answer) = asked.answer(backend, asked.load(backend)) else {
+            self.under_way(place, serial)?.outstanding -= 1;
+            return self.end_if_complete(place, messages, now);
+        };
+        messages.messages += 1;
+        let key = key(now + self.how.latency_s, self.late.ticket());
+        self.late_answers.push_back((key, LateAnswer { serial, place, answer }));
+        None
+    }
+
+    fn take_late(
         &mut self,
-        late: LateInquiry,
-        asked: &impl Asked,
+        LateAnswer { serial, place, answer }: LateAnswer,
         messages: &mut LoadMessages,
         now: Time,
     ) -> Option<u32> {
-        let Some(answer) = late.answer else {
-            if let Some(answer) = asked.answer(late.backend, asked.load(late.backend)) {
-                messages.messages += 1;
-                let answered = LateInquiry { answer: Some(answer), ..late };
-                self.late.push(now + self.how.latency_s, answered);
-            } else if let Some(poll) = self.under_way(late.place, late.serial) {
-                poll.outstanding -= 1;
-                return self.end_if_complete(late.place, messages, now);
-            }
-            return None;
-        };
-        let poll = self.under_way(late.place, late.serial)?;
+        let poll = self.under_way(place, serial)?;
         // Behind those that are under way together.
         let end = usize::from(poll.heard + poll.prompt);
         poll.answers[end] = poll.answers[usize::from(poll.heard)];
         poll.answers[usize::from(poll.heard)] = answer;
         poll.heard += 1;
         poll.outstanding -= 1;
-        self.end_if_complete(late.place, messages, now)
+        self.end_if_complete(place, messages, now)
     }
 
     #[inline(always)]

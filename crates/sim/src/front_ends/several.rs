@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use plimsoll_policy::{
-    AdmissionLimit, Assigned, BackendId, Cluster, ClusterView, Core, Ending, Health, Nanos, Policy, Rng,
-    Time, Weight, mix,
+    AdmissionLimit, Assigned, BackendId, Cluster, ClusterView, Core, Ending, Health, Nanos, Offered, Policy,
+    Rng, Time, Weight, mix,
 };
 
 use super::announcements::{Announcements, Receivers};
@@ -13,10 +13,10 @@ use super::exchange::SumExchange;
 use super::inquiries::InquiriesUnderWay;
 use super::known::KnownLoads;
 use super::manager::{Manager, ManagerEvent};
-use super::{FrontEndDecision, FrontEnds};
+use super::{FrontEndDecision, FrontEnds, Quiet};
 use crate::arrivals::Arrived;
 use crate::load_information::{Dealing, FrontEndsSetup, LoadInformation};
-use crate::model::{Model, ModelContext};
+use crate::model::Model;
 use crate::outcome::LoadMessages;
 use crate::workload::{Arrivals, Targets};
 
@@ -164,28 +164,6 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// A request reaches the back-end to which it was on its way, or is lost because that has failed.
-    fn arrives(
-        &mut self,
-        arrived: Arrived,
-        front_end: u16,
-        assigned: Assigned,
-    ) -> (Arrived, FrontEndDecision) {
-        self.backends.begin(assigned.backend);
-        (arrived, self.unless_lost(FrontEndDecision::Starts(front_end, assigned)))
-    }
-
-    fn unless_lost(&self, decided: FrontEndDecision) -> FrontEndDecision {
-        match decided {
-            FrontEndDecision::Starts(front_end, assigned)
-                if self.whole.health(assigned.backend) == Health::Down =>
-            {
-                FrontEndDecision::Lost(front_end, assigned)
-            }
-            decided => decided,
-        }
-    }
-
     /// The next request that waited in a core and has its turn.
     #[inline(never)]
     fn start_held(&mut self, now: Time) -> Option<(Arrived, FrontEndDecision)> {
@@ -275,12 +253,8 @@ impl FrontEnds for Several<'_> {
         own.min(self.hopping.front().map_or(Time::MAX, |(time, ..)| *time))
     }
 
-    fn handle(
-        &mut self,
-        model: &mut impl Model,
-        context: &mut ModelContext<'_>,
-    ) -> Option<(Arrived, FrontEndDecision)> {
-        let now = context.now;
+    fn handle(&mut self, model: &mut impl Model, quiet: &mut Quiet) -> Option<(Arrived, FrontEndDecision)> {
+        let now = quiet.now;
         if !self.polls_alone
             && let Some(handled) = self.handle_other(now)
         {
@@ -297,9 +271,18 @@ impl FrontEnds for Several<'_> {
             }
             Source::Poll(inquiries) => {
                 let LoadInformation::Poll(how) = self.setup.load_information else { return None };
-                let mut asked = self.backends.asked(model, &self.whole, how.cpu_s, now);
-                let place = inquiries.handle(&mut asked, &mut self.messages, now)?;
-                self.polled(place, now)
+                // What follows may have to do with requests that wait.
+                let ends = if self.polls_alone && self.held == 0 { quiet.ends } else { Time::ZERO };
+                loop {
+                    let mut asked = self.backends.asked(model, &self.whole, how.cpu_s, quiet.now);
+                    if let Some(place) = inquiries.handle(&mut asked, &mut self.messages, quiet.now) {
+                        return self.polled(place, quiet.now);
+                    }
+                    if inquiries.next() >= ends {
+                        return None;
+                    }
+                    quiet.now = inquiries.next();
+                }
             }
             Source::Central(manager) => {
                 let event = manager.take(now)?;
@@ -308,7 +291,8 @@ impl FrontEnds for Several<'_> {
         }
     }
 
-    fn offer(&mut self, arrived: &Arrived, now: Time) -> FrontEndDecision {
+    fn offer(&mut self, arrived: &Arrived, model: &mut impl Model, quiet: &mut Quiet) -> FrontEndDecision {
+        let now = quiet.now;
         self.inside += 1;
         if let Source::Central(manager) = &mut self.source {
             self.messages.messages += 1;
@@ -318,7 +302,12 @@ impl FrontEnds for Several<'_> {
         let front_end = self.deal(arrived);
         self.refresh(usize::from(front_end));
         let offered = self.cores[usize::from(front_end)].offer(&arrived.asked(self.targets), now);
-        self.carry_out(front_end, arrived, offered, now)
+        match offered {
+            Offered::Poll(ref candidates) if self.polls_alone && self.held == 0 && self.known.is_none() => {
+                self.poll_ahead(front_end, arrived, candidates, model, quiet)
+            }
+            _ => self.carry_out(front_end, arrived, offered, now),
+        }
     }
 
     fn start_next(&mut self, now: Time) -> Option<(Arrived, FrontEndDecision)> {

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use plimsoll_policy::params::{ParamSet, Params as _};
-use plimsoll_policy::{BackendId, Nanos, Rng, Time};
+use plimsoll_policy::{BackendId, Exponentials, Nanos, Rng, Time};
 
 use crate::event_queue::EventQueue;
 use crate::model::{Busy, JobId, Model, ModelContext, ModelEvent, Usage};
@@ -54,7 +54,8 @@ struct Worker {
 impl Worker {
     #[inline]
     fn serves(&self, now: Time) -> bool {
-        self.begins <= now && now < self.busy.ends()
+        // Without a branch, which would be hard to predict.
+        (self.begins <= now) & (now < self.busy.ends())
     }
 
     /// Time busy up to `now`, of a request that has not begun none.
@@ -73,6 +74,8 @@ struct Progress {
 struct FifoBackend {
     /// In the order in which they arrive. Empty while a worker is idle.
     queue: VecDeque<FifoWaiting>,
+    /// When the last request that had to wait arrives.
+    last_arrives: Time,
     workers: Box<[Worker]>,
     /// One bit for each worker that has no request.
     idle: u64,
@@ -92,7 +95,8 @@ pub struct FifoModel {
     params: FifoParams,
     /// Since when usage is counted.
     counted_from: Time,
-    rng: Rng,
+    /// Draws service times.
+    exponentials: Exponentials,
     nodes: Vec<FifoBackend>,
 }
 
@@ -103,7 +107,7 @@ impl FifoModel {
         Self {
             params,
             counted_from: Time::ZERO,
-            rng: Rng::new(seed, STREAM),
+            exponentials: Exponentials::new(Rng::new(seed, STREAM)),
             nodes: (0..backends).map(|_| FifoBackend::new(params.workers)).collect(),
         }
     }
@@ -113,6 +117,7 @@ impl FifoBackend {
     fn new(workers: u32) -> Self {
         Self {
             queue: VecDeque::new(),
+            last_arrives: Time::ZERO,
             workers: vec![Worker::default(); workers as usize].into(),
             idle: u64::MAX >> (64 - workers),
             debt: Nanos::ZERO,
@@ -150,12 +155,14 @@ impl FifoBackend {
     fn there(&self, now: Time) -> u32 {
         // One that is idle has ended its last request.
         let serving = self.workers.iter().filter(|worker| worker.serves(now)).count();
-        let there = match self.queue.back() {
-            None => return serving as u32,
-            Some(last) if last.arrives <= now => (serving + self.queue.len()) as u32,
-            Some(_) => (serving + self.queue.partition_point(|waiting| waiting.arrives <= now)) as u32,
+        let waiting = match self.last_arrives <= now {
+            true => self.queue.len(),
+            false => self.queue.partition_point(|waiting| waiting.arrives <= now),
         };
-        if serving == self.workers.len() { there } else { there - self.progress(now).ended }
+        let there = (serving + waiting) as u32;
+        // Both are common, and one or the other is nearly always so.
+        let is_all = (waiting == 0) | (serving == self.workers.len());
+        if is_all { there } else { there - self.progress(now).ended }
     }
 
     /// See [`Progress`]. Nothing for nearly all: a worker's end is as long ago as a response takes at most.
@@ -192,7 +199,7 @@ impl Model for FifoModel {
         context: &mut ModelContext<'_>,
     ) -> Nanos {
         let service = if request.service.is_zero() {
-            self.params.service_s.scaled(self.rng.exponential())
+            self.params.service_s.scaled(self.exponentials.draw())
         } else {
             request.service
         };
@@ -201,6 +208,7 @@ impl Model for FifoModel {
         let waiting = FifoWaiting { job, service, arrives: context.now + latency };
         if node.idle == 0 {
             node.queue.push_back(waiting);
+            node.last_arrives = waiting.arrives;
         } else {
             let unit = node.idle.trailing_zeros() as u8;
             node.idle &= node.idle - 1;

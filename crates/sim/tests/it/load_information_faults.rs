@@ -3,7 +3,7 @@
 use plimsoll_policy::{AdmissionLimit, BackendId, Health, Nanos, REGISTRY, Thresholds, Time, Weight};
 use plimsoll_sim::{
     Arrivals, BroadcastParams, CentralParams, Fault, FaultAction, LoadInformation, PartitionPlan, PollParams,
-    TimeDistribution, TimeShape,
+    RunOutcome, TimeDistribution, TimeShape,
 };
 use proptest::prelude::*;
 
@@ -152,5 +152,42 @@ proptest! {
                 prop_assert_eq!(outcome.response_ns.mean(), again.response_ns.mean());
             }
         }
+    }
+}
+
+/// Where nothing else happens before, a poll is carried out at once; but not where loads that were told a moment ago, here a nanosecond,
+/// are not asked for.
+#[test]
+fn what_is_carried_out_at_once_is_as_what_waits_for_its_time() {
+    let latency_s = Nanos::from_micros(1_500);
+    let cases = [(2, 0.3, 10), (3, 0.0, 0), (2, 0.2, 1), (2, 0.2, 2), (4, 1.0, 3)];
+    for ((size, late_share, discard_ms), policy) in cases
+        .into_iter()
+        .flat_map(|case| ["random_polling", "lard_r", "prequal"].map(|policy| (case, policy)))
+    {
+        let discard_after_s = Nanos::from_millis(discard_ms);
+        let cpu_s = Nanos::from_micros(100);
+        let how = PollParams { size, latency_s, discard_after_s, late_share, cpu_s, ..PollParams::default() };
+        let loads = Some(LoadInformation::Poll(how));
+        let at_once = Spread { policy, loads, front_ends: 3, backends: 5, ..Spread::default() };
+        let at_once = Spread { arrivals: poisson(0.8, 5), warmup: 100, ..at_once };
+        let loads = Some(LoadInformation::Poll(PollParams { max_age_s: Nanos::new(1), ..how }));
+        let in_time = Spread { loads, ..at_once.clone() };
+        let requests: Vec<_> = (0..800).map(|n| request(n % 50, 100, 0)).collect();
+        let [(a, decisions), (b, same)] =
+            [at_once, in_time].map(|spread| spread.on_fifo(&targets(&[100; 50]), &requests));
+        let case = format!("{policy} {how:?}");
+        assert_eq!(decisions, same, "{case}");
+        assert!(
+            decisions.is_sorted_by_key(|made| made.time),
+            "{case}: nothing that happens before is passed"
+        );
+        assert_eq!(a.response_ns.mean(), b.response_ns.mean(), "{case}");
+        let told = |outcome: &RunOutcome| {
+            let m = &outcome.load_messages;
+            let counts = [m.messages, m.inquiries, m.discarded, m.polls, m.polls_cut_short];
+            (counts, m.cpu, m.poll_ns.mean(), m.poll_ns.max())
+        };
+        assert_eq!(told(&a), told(&b), "{case}");
     }
 }

@@ -1,7 +1,6 @@
 //! Means over seeds with confidence intervals.
 
-/// What of Student's distribution lies within this many deviations is 95 %, for 1, 2, … degrees of freedom; more have the last.
-const STUDENT_95: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+use crate::confidence::ConfidenceLevel;
 
 /// A mean with the half-width of its confidence interval of 95 %; `None` for one value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,13 +12,7 @@ pub(super) struct SeedMean {
 impl SeedMean {
     /// Of the values of all seeds; `None` without a value.
     pub(super) fn of(values: &[f64]) -> Option<Self> {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let place = values.len().checked_sub(2);
-        let half_width = place.map(|place| {
-            let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-            STUDENT_95[place.min(STUDENT_95.len() - 1)] * (variance / count).sqrt()
-        });
+        let (mean, half_width) = ConfidenceLevel::PERCENT_95.of_mean(values);
         (!values.is_empty()).then_some(Self { mean, half_width })
     }
 

@@ -1,7 +1,7 @@
 //! Announces a load at jittered intervals.
 
-use super::answerer::BootId;
 use super::datagram::{Datagram, LoadAnnouncement, LoadKeys, MOST_LOAD};
+use super::gate::BootId;
 
 /// Makes announcements. Each interval is drawn evenly from 0.5 to 1.5 times the mean, so that agents do not fall into step
 /// (Floyd and Jacobson, "The Synchronization of Periodic Routing Messages", SIGCOMM 1993).

@@ -207,18 +207,23 @@ pub struct LoadReply {
     pub clock_ns: u64,
     /// Active accesses; `None` in a renewal.
     pub load: Option<u32>,
-    /// Recent response time at about this load, in microseconds; 0 where it is not known.
+    /// Recent response time of accesses that began as one of about `load + 1`, as one does that begins now, in microseconds; 0 where it
+    /// is not known.
     pub latency_us: u32,
 }
 
 impl LoadReply {
-    /// The datagram.
-    #[must_use]
-    pub fn seal(&self, keys: &LoadKeys) -> Datagram {
+    pub(super) fn fields(&self) -> DatagramFields {
         let Self { boot, client, sequence, clock_ns, load, latency_us } = *self;
         let kind = if load.is_some() { DatagramKind::Reply } else { DatagramKind::Renewal };
         let first = load.unwrap_or(0);
-        DatagramFields { kind, boot, client, sequence, clock_ns, first, second: latency_us }.seal(keys)
+        DatagramFields { kind, boot, client, sequence, clock_ns, first, second: latency_us }
+    }
+
+    /// The datagram.
+    #[must_use]
+    pub fn seal(&self, keys: &LoadKeys) -> Datagram {
+        self.fields().seal(keys)
     }
 
     /// Reads one.

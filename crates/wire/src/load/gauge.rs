@@ -48,7 +48,16 @@ impl LoadGauge {
         active.saturating_add(self.0.external.load(Ordering::Relaxed)).min(MOST_LOAD)
     }
 
-    /// The response time of accesses that began at about this load, in microseconds; of the nearest load that has one, else 0.
+    /// What is told to whoever asks: the load, and the response time in microseconds that an access may expect which begins now. That
+    /// access is not in the load, but counts where its response time is looked up, as it does in [`Self::latency_us`].
+    #[must_use]
+    pub fn tell(&self) -> (u32, u32) {
+        let load = self.load();
+        (load, self.latency_us(load.saturating_add(1)))
+    }
+
+    /// The response time of accesses that began as one of about `load`, themselves included, in microseconds; that at the nearest load
+    /// that has one, else 0.
     #[must_use]
     pub fn latency_us(&self, load: u32) -> u32 {
         let class = class_of(load);
@@ -127,6 +136,8 @@ mod tests {
         let held: Vec<_> = (0..20).map(|_| gauge.begin()).collect();
         gauge.begin().answered(1600);
         assert_eq!((gauge.latency_us(1), gauge.latency_us(21)), (80, 1600));
+        assert_eq!(gauge.tell(), (20, 1600));
+        assert_eq!(LoadGauge::new().tell(), (0, 0));
         // Between the two, the higher load counts where both are as near.
         assert_eq!(gauge.latency_us(5), 1600);
         drop(held);

@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::answerer::{AnswerLimits, BootId, Freshly, Freshness};
 use super::clients::SequenceWindow;
 use super::counts::{LoadCounters, LoadRefusal};
 use super::datagram::{Datagram, DatagramFields, DatagramKind, LoadKeys};
-use crate::source_rates::SourceRates;
+use super::gate::{AnswerGate, AnswerLimits, BootId, Freshly};
 
 /// Bounds of a load index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +47,7 @@ struct IndexHolder {
 /// The manager.
 #[derive(Debug)]
 pub struct LoadIndex {
-    keys: LoadKeys,
-    fresh: Freshness,
-    rates: SourceRates,
+    gate: AnswerGate,
     limits: IndexLimits,
     /// By back-end.
     queues: Vec<u32>,
@@ -59,38 +56,33 @@ pub struct LoadIndex {
     clients: BTreeMap<u64, IndexHolder>,
     expired_at_ns: u64,
     random: u64,
-    counters: Arc<LoadCounters>,
 }
 
 impl LoadIndex {
     /// A manager of the back-ends with these names, in this order. `seed` is a secret random number.
     #[must_use]
     pub fn new(keys: LoadKeys, boot: BootId, backends: &[String], limits: IndexLimits, seed: u64) -> Self {
-        let answers = limits.answers;
         Self {
-            keys,
-            fresh: Freshness::new(answers, boot, seed.rotate_left(17)),
-            rates: SourceRates::new(answers.per_source_s, answers.per_source_s.div_ceil(10), seed),
+            gate: AnswerGate::new(keys, boot, limits.answers, seed),
             limits,
             queues: vec![0; backends.len()],
             list: list_number(backends),
             clients: BTreeMap::new(),
             expired_at_ns: 0,
             random: seed | 1,
-            counters: Arc::default(),
         }
     }
 
     /// Datagrams so far that nobody with the key has made.
     #[must_use]
     pub fn unauthentic(&self) -> u64 {
-        self.counters.unauthentic()
+        self.gate.counters().unauthentic()
     }
 
     /// What it counts.
     #[must_use]
     pub fn counters(&self) -> Arc<LoadCounters> {
-        Arc::clone(&self.counters)
+        Arc::clone(self.gate.counters())
     }
 
     /// Lengths of all queues, by back-end.
@@ -102,20 +94,8 @@ impl LoadIndex {
     /// The answer to a datagram from `source`, if it gets one.
     pub fn answer(&mut self, source: IpAddr, datagram: &[u8], now_ns: u64) -> Option<Datagram> {
         self.expire(now_ns);
-        match self.try_answer(source, datagram, now_ns) {
-            Ok(fields) => {
-                if fields.kind == DatagramKind::Renewal {
-                    self.counters.renew();
-                } else {
-                    self.counters.take();
-                }
-                Some(fields.seal(&self.keys))
-            }
-            Err(why) => {
-                self.counters.refuse(why);
-                None
-            }
-        }
+        let answer = self.try_answer(source, datagram, now_ns);
+        self.gate.seal(answer)
     }
 
     fn try_answer(
@@ -125,10 +105,10 @@ impl LoadIndex {
         now_ns: u64,
     ) -> Result<DatagramFields, LoadRefusal> {
         let kinds = [DatagramKind::Acquire, DatagramKind::Release];
-        let asked = DatagramFields::open(datagram, &kinds, &self.keys)?;
+        let asked = DatagramFields::open(datagram, &kinds, self.gate.keys())?;
         let answer = DatagramFields {
             kind: DatagramKind::Renewal,
-            boot: self.fresh.boot.number(),
+            boot: self.gate.boot(),
             clock_ns: now_ns,
             first: 0,
             second: self.list,
@@ -136,12 +116,10 @@ impl LoadIndex {
         };
         // Each is repeated until it is answered, so its number tells nothing.
         let asker = (asked.client, None);
-        if matches!(self.fresh.check(source, asker, (asked.boot, asked.clock_ns), now_ns)?, Freshly::Renew) {
+        if matches!(self.gate.check(source, asker, (asked.boot, asked.clock_ns), now_ns)?, Freshly::Renew) {
             return Ok(answer);
         }
-        if !self.rates.admits(source, now_ns) {
-            return Err(LoadRefusal::Limited);
-        }
+        self.gate.admit(source, now_ns)?;
         if asked.kind == DatagramKind::Acquire {
             match self.acquire(asked.client, asked.sequence, now_ns)? {
                 Some(backend) => Ok(DatagramFields { kind: DatagramKind::Grant, first: backend, ..answer }),
@@ -217,7 +195,7 @@ impl LoadIndex {
         self.expired_at_ns = now_ns;
         let (queues, limit_ns) = (&mut self.queues, self.limits.expires_after_ns);
         // Not before whatever the client has sent is stale.
-        let limit_ns = limit_ns.max(self.fresh.forget_after_ns());
+        let limit_ns = limit_ns.max(self.gate.forget_after_ns());
         self.clients.retain(|_, holder| {
             let here = now_ns.saturating_sub(holder.seen_at_ns) <= limit_ns;
             if !here {

@@ -61,7 +61,7 @@ pub enum LoadTaken {
         sequence: u64,
         /// Active accesses.
         load: u32,
-        /// Recent response time at about this load; 0 where it is not known.
+        /// In microseconds, as in [`LoadReply::latency_us`]; 0 where it is not known.
         latency_us: u32,
         /// Time since the inquiry.
         round_trip_ns: u64,
@@ -89,7 +89,7 @@ pub struct Announced {
     pub peer: usize,
     /// Active accesses; `None` where it tells a load that no back-end has, which is counted as refused.
     pub load: Option<u32>,
-    /// Recent response time at about this load; 0 where it is not known.
+    /// In microseconds, as in [`LoadReply::latency_us`]; 0 where it is not known.
     pub latency_us: u32,
     /// Mean time between two announcements.
     pub interval_ns: u64,

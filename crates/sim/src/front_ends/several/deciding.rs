@@ -1,20 +1,13 @@
 //! What becomes of a decision: a request starts, waits, or waits for loads.
 
-use plimsoll_policy::{Assigned, Candidates, Core, LoadReport, Offered, PollAnswer, Time};
+use plimsoll_policy::{Assigned, Candidates, Health, LoadReport, Offered, PollAnswer, Time};
 
 use super::super::inquiries::PolledFor;
-use super::super::{FrontEndDecision, hold};
+use super::super::{FrontEndDecision, Quiet, hold};
 use super::{Several, Source};
 use crate::arrivals::Arrived;
-
-/// The loads of these as a front-end knows them.
-fn answers_of(core: &Core, backends: Candidates) -> impl Iterator<Item = PollAnswer> + '_ {
-    let view = core.view();
-    (0..backends.as_slice().len()).map(move |k| {
-        let backend = backends.as_slice()[k];
-        PollAnswer::of(backend, view.load(backend))
-    })
-}
+use crate::load_information::LoadInformation;
+use crate::model::Model;
 
 impl Several<'_> {
     #[inline]
@@ -64,6 +57,28 @@ impl Several<'_> {
         FrontEndDecision::Starts(front_end, assigned)
     }
 
+    /// A request reaches the back-end to which it was on its way, or is lost because that has failed.
+    pub(super) fn arrives(
+        &mut self,
+        arrived: Arrived,
+        front_end: u16,
+        assigned: Assigned,
+    ) -> (Arrived, FrontEndDecision) {
+        self.backends.begin(assigned.backend);
+        (arrived, self.unless_lost(FrontEndDecision::Starts(front_end, assigned)))
+    }
+
+    pub(super) fn unless_lost(&self, decided: FrontEndDecision) -> FrontEndDecision {
+        match decided {
+            FrontEndDecision::Starts(front_end, assigned)
+                if self.whole.health(assigned.backend) == Health::Down =>
+            {
+                FrontEndDecision::Lost(front_end, assigned)
+            }
+            decided => decided,
+        }
+    }
+
     pub(super) fn poll(
         &mut self,
         front_end: u16,
@@ -79,7 +94,7 @@ impl Several<'_> {
             && !asked.as_slice().is_empty()
         {
             let polled_for = PolledFor::Request(*arrived);
-            let place = inquiries.send(polled_for, front_end, asked, &mut self.messages, now);
+            let place = inquiries.send(polled_for, front_end, &asked, &mut self.messages, now);
             if let Some(known) = &mut self.known {
                 known.keep(place, candidates.without(asked));
             }
@@ -87,9 +102,37 @@ impl Several<'_> {
         }
         // Nobody is asked: what the front-end knows is the answer.
         let core = &mut self.cores[usize::from(front_end)];
-        let answers: Vec<PollAnswer> = answers_of(core, candidates).collect();
+        let answers: Vec<PollAnswer> = core.view().answers(candidates).collect();
         match core.answer(arrived.number, &answers, now) {
             Some(offered) => self.carry_out(front_end, arrived, offered, now),
+            None => FrontEndDecision::Held,
+        }
+    }
+
+    /// Like [`Self::poll`]. What follows is carried out at once, as far as nothing else happens before.
+    #[inline]
+    pub(super) fn poll_ahead(
+        &mut self,
+        front_end: u16,
+        arrived: &Arrived,
+        candidates: &Candidates,
+        model: &mut impl Model,
+        quiet: &mut Quiet,
+    ) -> FrontEndDecision {
+        let (Source::Poll(inquiries), LoadInformation::Poll(how)) =
+            (&mut self.source, self.setup.load_information)
+        else {
+            return self.poll(front_end, arrived, *candidates, quiet.now);
+        };
+        let mut asked = self.backends.asked(model, &self.whole, how.cpu_s, quiet.now + how.latency_s);
+        let place =
+            inquiries.send_ahead(arrived, front_end, candidates, &mut asked, &mut self.messages, quiet);
+        let offered = place.and_then(|place| {
+            let answers = inquiries.ended(place).answers();
+            self.cores[usize::from(front_end)].answer(arrived.number, answers, quiet.now)
+        });
+        match offered {
+            Some(offered) => self.carry_out(front_end, arrived, offered, quiet.now),
             None => FrontEndDecision::Held,
         }
     }
@@ -97,7 +140,7 @@ impl Several<'_> {
     pub(super) fn probe(&mut self, front_end: u16, candidates: Candidates, now: Time) {
         match &mut self.source {
             Source::Poll(inquiries) => {
-                inquiries.send(PolledFor::Probe, front_end, candidates, &mut self.messages, now);
+                inquiries.send(PolledFor::Probe, front_end, &candidates, &mut self.messages, now);
             }
             // Loads come without being asked for.
             Source::Broadcast(_) => {}
@@ -134,7 +177,7 @@ impl Several<'_> {
                     Some(known) => {
                         let known = known.end(front_end, place, poll.answers(), now);
                         let all: Vec<PollAnswer> =
-                            poll.answers().iter().copied().chain(answers_of(core, known)).collect();
+                            poll.answers().iter().copied().chain(core.view().answers(known)).collect();
                         core.answer(arrived.number, &all, now)?
                     }
                 };

@@ -136,9 +136,7 @@ impl ApacheCluster<'_> {
             }
             Offered::Poll(candidates) => {
                 // Answered at once with the loads of this instant.
-                let view = self.core.view();
-                let answers: Vec<PollAnswer> =
-                    candidates.as_slice().iter().map(|&b| PollAnswer::of(b, view.load(b))).collect();
+                let answers: Vec<PollAnswer> = self.core.view().answers(candidates).collect();
                 if let Some(offered) = self.core.answer(number, &answers, self.now) {
                     self.carry_out_unusual(id, number, offered);
                 }
