@@ -79,7 +79,7 @@ fn requests_have_classes_live_in_the_logs_and_in_the_simulator() {
     std::fs::write(&file, "[[class]]\nname = 7\n").unwrap();
     front_end.process.signal("-HUP");
     let said = front_end.process.wait_for("classes.toml", 1);
-    assert!(said.contains("line 2"), "{said}");
+    assert!(said.contains("class[0].cpu_s: is missing"), "{said}");
     ask(&front_end);
     std::fs::write(&file, CLASSES).unwrap();
     front_end.stop();
