@@ -16,6 +16,7 @@ mod shim_limit;
 mod shim_names;
 mod shim_node;
 mod shim_server;
+mod switch;
 mod tcp;
 mod tcp_cost;
 mod tcp_transfer;

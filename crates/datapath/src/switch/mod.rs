@@ -1,0 +1,399 @@
+//! The layer-4 switch: a packet program at the interface where clients' packets arrive sends each of them on to a back-end on
+//! the same Ethernet segment, by MAC addresses alone. Back-ends answer past the switch.
+//!
+//! The first packet of a connection takes the next of the choices that user space has put into the ring of its CPU
+//! ([`ChoiceRings`]); where there is none, a consistent hash decides ([`Switch::set_table`]). What begins and ends comes back by
+//! [`ConnEvents`], the first bytes of what clients send by [`Samples`]. Program and tables stay when the process ends, however it
+//! ends, and the next process of that name takes them over.
+
+mod choices;
+mod counters;
+mod events;
+mod layout;
+mod places;
+mod xdp;
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+
+use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::layout::NextHop;
+use crate::loader::{Aligned, LoadPlan, load};
+use crate::netlink::LOOPBACK;
+use crate::pins::Pins;
+use crate::privileges::RunUser;
+use crate::trial::{ProgramTrial, try_frame};
+use crate::{Mac, batch};
+
+pub use choices::ChoiceRings;
+pub use counters::{BackendCounters, SwitchCounters};
+pub use events::{ConnEvents, Samples};
+pub use layout::{Choice, Conn, ConnChange, ConnEntry, ConnEvent, ConnTable, Holder, Sample, Transport};
+use places::Places;
+
+static TC_OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/switch_tc.bpf.o")));
+static XDP_OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/switch_xdp.bpf.o")));
+
+const SERVICES: &str = "switch_services";
+const BACKENDS: &str = "switch_backends";
+const TABLE: &str = "switch_table";
+const CHOICES: &str = "switch_choices";
+const CONNS: &str = "switch_conns";
+const OPENING: &str = "switch_opening";
+const HASHED: &str = "switch_hashed";
+const EVENTS: &str = "switch_events";
+const SAMPLES: &str = "switch_samples";
+const SETTINGS: &str = "switch_settings";
+const INTERFACES: &str = "switch_interfaces";
+const COUNTS: &str = "switch_counts";
+const SHARES: &str = "switch_shares";
+const TC_PROGRAM: &str = "plimsoll_swt";
+const XDP_PROGRAM: &str = "plimsoll_swx";
+/// All that outlives the process. Events are among them: those of an earlier process that nobody has read are no news, and the
+/// next process reads the tables first.
+const PINNED: [&str; 12] =
+    [SERVICES, BACKENDS, TABLE, CHOICES, CONNS, OPENING, HASHED, EVENTS, SAMPLES, SETTINGS, COUNTS, SHARES];
+
+/// Most back-ends of a switch.
+pub const MOST_BACKENDS: usize = 4096;
+/// Most addresses with a port that it distributes connections to.
+pub const MOST_SERVICES: usize = 256;
+/// Slots of the table of the consistent hash; a prime number.
+pub const TABLE_SLOTS: usize = 65_537;
+/// Most choices that a CPU can have in its ring.
+pub const MOST_CHOICES: usize = choices::SLOTS;
+/// Most bytes of a packet that are sampled.
+pub const MOST_SAMPLE_BYTES: u32 = layout::SAMPLE_BYTES as u32;
+
+/// Where packets meet the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SwitchHook {
+    /// XDP where the driver of a device of hardware runs it, tc elsewhere.
+    #[default]
+    Auto,
+    /// The ingress of tc.
+    Tc,
+    /// XDP in the driver.
+    Xdp,
+}
+
+/// The configuration of a switch.
+#[derive(Debug, Clone)]
+pub struct SwitchConfig {
+    /// Its name, 1 to 64 letters, digits, `-` and `_`, which no other switch, forwarder or guard of this machine has.
+    pub instance: String,
+    /// Interfaces at which packets of clients arrive.
+    pub interfaces: Vec<String>,
+    /// How the program is attached to them.
+    pub hook: SwitchHook,
+    /// Most established connections. Each takes some 200 bytes of kernel memory, allocated at start.
+    pub connections: u32,
+    /// Most connections of which only first packets have come.
+    pub opening: u32,
+    /// Bytes of each packet with data that are sampled; 0 for none.
+    pub sample_bytes: u32,
+}
+
+/// The packet program at the interfaces, and its maps. Dropping it leaves everything as it is.
+#[derive(Debug)]
+pub struct Switch {
+    pins: Pins,
+    services: MapHandle,
+    backends: MapHandle,
+    table: MapHandle,
+    choices: MapHandle,
+    conns: MapHandle,
+    opening: MapHandle,
+    hashed: MapHandle,
+    events: MapHandle,
+    samples: MapHandle,
+    settings: MapHandle,
+    counts: MapHandle,
+    shares: MapHandle,
+    interfaces: MapHandle,
+    /// By either hook; what differs is how it is called.
+    tc: OwnedFd,
+    xdp: OwnedFd,
+    places: Places,
+}
+
+fn failed(what: &str) -> impl Fn(libbpf_rs::Error) -> DatapathError + '_ {
+    move |error| DatapathError::of_bpf(what, BPF_CAPABILITIES, &error)
+}
+
+impl Switch {
+    /// Loads the program with the maps that an earlier process left, and attaches it in place of that process's. `user` is the
+    /// one that this process is to become, who can then take over and remove what is pinned.
+    ///
+    /// # Errors
+    /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), or a kernel that is
+    /// too old.
+    pub fn open_for(config: &SwitchConfig, user: Option<&RunUser>) -> Result<Self, DatapathError> {
+        if config.connections == 0 || config.opening == 0 {
+            return Err(DatapathError::Invalid("a switch needs room for 1 connection at least".to_owned()));
+        }
+        let pins = Pins::open(&config.instance, user)?;
+        let cpus = libbpf_rs::num_possible_cpus()
+            .map_err(|error| DatapathError::of_bpf("cannot count the CPUs", BPF_CAPABILITIES, &error))?;
+        let cpus = u32::try_from(cpus).unwrap_or(1);
+        let sizes = [
+            (CONNS, config.connections),
+            (HASHED, config.connections),
+            (OPENING, config.opening),
+            (CHOICES, cpus),
+        ];
+        let mut loaded =
+            load(&LoadPlan { object: &TC_OBJECT.0, pinned: &PINNED, sizes: &sizes }, Some(&pins))?;
+        let mut of_xdp =
+            load(&LoadPlan { object: &XDP_OBJECT.0, pinned: &PINNED, sizes: &sizes }, Some(&pins))?;
+        let mut switch = Self {
+            services: loaded.take_map(SERVICES)?,
+            backends: loaded.take_map(BACKENDS)?,
+            table: loaded.take_map(TABLE)?,
+            choices: loaded.take_map(CHOICES)?,
+            conns: loaded.take_map(CONNS)?,
+            opening: loaded.take_map(OPENING)?,
+            hashed: loaded.take_map(HASHED)?,
+            events: loaded.take_map(EVENTS)?,
+            samples: loaded.take_map(SAMPLES)?,
+            settings: loaded.take_map(SETTINGS)?,
+            counts: loaded.take_map(COUNTS)?,
+            shares: loaded.take_map(SHARES)?,
+            interfaces: of_xdp.take_map(INTERFACES)?,
+            tc: loaded.take_program(TC_PROGRAM)?,
+            xdp: of_xdp.take_program(XDP_PROGRAM)?,
+            places: Places::default(),
+            pins,
+        };
+        switch.set_sample_bytes(config.sample_bytes)?;
+        // Where programs are tried out.
+        switch.note_interface(LOOPBACK, [0; 6])?;
+        let links = Places::links(&config.interfaces)?;
+        for (index, mac) in links.iter().map(|link| (link.index, link.mac)) {
+            switch.note_interface(index, mac.unwrap_or_default())?;
+        }
+        let programs = (switch.tc.as_fd(), switch.xdp.as_fd());
+        switch.places = Places::attach(switch.pins.instance(), &links, config.hook, programs)?;
+        switch.pins.remove_other_versions();
+        Ok(switch)
+    }
+
+    fn note_interface(&self, index: u32, mac: Mac) -> Result<(), DatapathError> {
+        let mut word = [0; 8];
+        word[..6].copy_from_slice(&mac);
+        let noted = self.interfaces.update(&index.to_ne_bytes(), &word, MapFlags::ANY);
+        noted.map_err(failed("cannot note an interface"))
+    }
+
+    /// How the program is attached to each interface, for people: `eth0 by tc`.
+    #[must_use]
+    pub fn attached(&self) -> Vec<String> {
+        self.places.describe()
+    }
+
+    /// Distributes connections to these addresses, and to no others.
+    ///
+    /// # Errors
+    /// More than [`MOST_SERVICES`], or the kernel's.
+    pub fn set_services(&self, services: &[(SocketAddr, Transport)]) -> Result<(), DatapathError> {
+        if services.len() > MOST_SERVICES {
+            return Err(DatapathError::Full {
+                what: "the table of services",
+                capacity: MOST_SERVICES as u32,
+            });
+        }
+        let what = "cannot set the services";
+        let wanted: Vec<_> =
+            services.iter().map(|&(address, transport)| layout::service(address, transport)).collect();
+        let old: Vec<Vec<u8>> = self.services.keys().collect();
+        for key in old.iter().filter(|key| !wanted.iter().any(|wanted| wanted[..] == key[..])) {
+            self.services.delete(key).map_err(failed(what))?;
+        }
+        for key in &wanted {
+            self.services.update(key, &0_u32.to_ne_bytes(), MapFlags::ANY).map_err(failed(what))?;
+        }
+        Ok(())
+    }
+
+    /// From now on packets for `holder` go to `next_hop`; without one, clients of its connections are reset by this machine's
+    /// kernel once they send something.
+    ///
+    /// # Errors
+    /// [`DatapathError::Invalid`] for an index that is too large or a MAC address that is none of a machine.
+    pub fn set_backend(&self, holder: Holder, next_hop: Option<&NextHop>) -> Result<(), DatapathError> {
+        if usize::from(holder.backend) >= MOST_BACKENDS {
+            let text = format!("a switch has at most {MOST_BACKENDS} back-ends at a time");
+            return Err(DatapathError::Invalid(text));
+        }
+        let entry = match next_hop {
+            Some(next_hop) => {
+                next_hop.check()?;
+                layout::backend(holder, next_hop)
+            }
+            None => layout::no_backend(holder),
+        };
+        let key = u32::from(holder.backend).to_ne_bytes();
+        self.backends.update(&key, &entry, MapFlags::ANY).map_err(failed("cannot set a back-end"))
+    }
+
+    /// Sets the table of the consistent hash: for each of the [`TABLE_SLOTS`] slots the index of a back-end, or `None`.
+    ///
+    /// # Errors
+    /// The kernel's; [`DatapathError::Invalid`] for a table of another length.
+    pub fn set_table(&self, table: &[Option<u16>]) -> Result<(), DatapathError> {
+        if table.len() != TABLE_SLOTS {
+            let text = format!("the table has {} slots, and is to have {TABLE_SLOTS}", table.len());
+            return Err(DatapathError::Invalid(text));
+        }
+        let keys: Vec<u8> = (0..TABLE_SLOTS as u32).flat_map(u32::to_ne_bytes).collect();
+        let word = |slot: &Option<u16>| slot.map_or(0, |index| u32::from(index) + 1).to_ne_bytes();
+        let values: Vec<u8> = table.iter().flat_map(word).collect();
+        let updated =
+            self.table.update_batch(&keys, &values, TABLE_SLOTS as u32, MapFlags::ANY, MapFlags::ANY);
+        updated.map_err(failed("cannot set the table of the hash"))
+    }
+
+    /// Samples this many bytes of each packet with data; 0 for none.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_sample_bytes(&self, bytes: u32) -> Result<(), DatapathError> {
+        let mut settings = [0; 8];
+        settings[..4].copy_from_slice(&bytes.min(MOST_SAMPLE_BYTES).to_ne_bytes());
+        let updated = self.settings.update(&0_u32.to_ne_bytes(), &settings, MapFlags::ANY);
+        updated.map_err(failed("cannot set what is sampled"))
+    }
+
+    /// The rings of choices. There is one user of them at a time.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn choices(&self) -> Result<ChoiceRings, DatapathError> {
+        ChoiceRings::new(duplicate(&self.choices)?)
+    }
+
+    /// The reader of events, for the calling thread. There is one at a time.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn events(&self) -> Result<ConnEvents, DatapathError> {
+        ConnEvents::new(&self.events)
+    }
+
+    /// The reader of samples, for the calling thread. There is one at a time.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn samples(&self) -> Result<Samples, DatapathError> {
+        Samples::new(&self.samples)
+    }
+
+    fn table_of(&self, table: ConnTable) -> &MapHandle {
+        match table {
+            ConnTable::Established => &self.conns,
+            ConnTable::Opening => &self.opening,
+            ConnTable::Hashed => &self.hashed,
+        }
+    }
+
+    /// Calls `visit` for each connection in a table, reading some thousand per system call. Connections that come or go meanwhile
+    /// may be left out.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn for_each(
+        &self,
+        table: ConnTable,
+        mut visit: impl FnMut(Conn, ConnEntry),
+    ) -> Result<(), DatapathError> {
+        let visit = |key: &[u8], value: &[u8]| {
+            if let Some(conn) = Conn::at(key, 0) {
+                visit(conn, ConnEntry::from_bytes(value));
+            }
+        };
+        batch::for_each(self.table_of(table), visit)
+            .map_err(|error| DatapathError::of("cannot list the connections", BPF_CAPABILITIES, error))
+    }
+
+    /// What is known of a connection, in the table that it stands in.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn get(&self, conn: &Conn) -> Result<Option<(ConnTable, ConnEntry)>, DatapathError> {
+        let mut bytes = [0; layout::CONN_BYTES];
+        for table in ConnTable::ALL {
+            let found = self.table_of(table).lookup_into(&conn.key(), &mut bytes, MapFlags::ANY);
+            if found.map_err(failed("cannot look a connection up"))? {
+                return Ok(Some((table, ConnEntry::from_bytes(&bytes))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Forgets a connection. False when it was not in that table (any more).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn remove(&self, table: ConnTable, conn: &Conn) -> Result<bool, DatapathError> {
+        match self.table_of(table).delete(&conn.key()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed("cannot forget a connection")(error)),
+        }
+    }
+
+    /// Most connections that a table holds.
+    #[must_use]
+    pub fn capacity(&self, table: ConnTable) -> u32 {
+        self.table_of(table).max_entries()
+    }
+
+    /// The program's counters.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn counters(&self) -> Result<SwitchCounters, DatapathError> {
+        SwitchCounters::read(&self.counts, 0)
+    }
+
+    /// What was counted of the back-ends that have had this index.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn backend_counters(&self, backend: u16) -> Result<BackendCounters, DatapathError> {
+        BackendCounters::read(&self.shares, backend.into())
+    }
+
+    /// Runs the program on `frame`, `repeat` times, as if it had arrived for this host, by XDP or by tc; nothing is sent. Maps
+    /// change as they would. For tests and measurements.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn try_frame(
+        &self,
+        hook: SwitchHook,
+        frame: &[u8],
+        repeat: u32,
+    ) -> Result<ProgramTrial, DatapathError> {
+        match hook {
+            SwitchHook::Xdp => try_frame(self.xdp.as_fd(), frame, repeat).map(ProgramTrial::of_xdp),
+            SwitchHook::Auto | SwitchHook::Tc => try_frame(self.tc.as_fd(), frame, repeat),
+        }
+    }
+
+    /// Forgets all connections and leaves nothing behind in the kernel. For an end that is intended.
+    ///
+    /// # Errors
+    /// The kernel's. What could be removed is removed.
+    pub fn clear_and_detach(&self) -> Result<(), DatapathError> {
+        let result = self.places.detach(self.tc.as_fd(), self.xdp.as_fd());
+        self.pins.remove();
+        result
+    }
+}
+
+fn duplicate(map: &MapHandle) -> Result<MapHandle, DatapathError> {
+    MapHandle::try_from(map).map_err(failed("cannot keep a map"))
+}
