@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use libbpf_rs::{MapCore, MapHandle};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::layout::Choice;
+use super::layout::PreparedChoice;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 
 /// Slots of a ring, `RING_SLOTS`.
@@ -102,7 +102,7 @@ impl ChoiceRings {
 
     /// Puts a choice into the ring of this CPU, in the place of the first one that was withdrawn, or else last; false where it is
     /// full.
-    pub fn put(&mut self, cpu: usize, choice: Choice) -> bool {
+    pub fn put(&mut self, cpu: usize, choice: PreparedChoice) -> bool {
         while let Some(hole) = self.holes[cpu].pop_first() {
             let slot = self.slot(cpu, hole);
             if hole < self.head(cpu) {
@@ -127,13 +127,17 @@ impl ChoiceRings {
     }
 
     /// Withdraws choices that no packet has taken, as `which` says, and calls `visit` with each.
-    pub fn withdraw(&mut self, which: impl Fn(Choice) -> bool, mut visit: impl FnMut(Choice)) {
+    pub fn withdraw(
+        &mut self,
+        which: impl Fn(PreparedChoice) -> bool,
+        mut visit: impl FnMut(PreparedChoice),
+    ) {
         for cpu in 0..self.cpus {
             let tail = self.tail(cpu);
             for position in self.head(cpu).max(tail.saturating_sub(SLOTS as u64))..tail {
                 let slot = self.slot(cpu, position);
                 let word = slot.load(Ordering::Acquire);
-                let Some(choice) = Choice::of(word).filter(|&choice| which(choice)) else { continue };
+                let Some(choice) = PreparedChoice::of(word).filter(|&choice| which(choice)) else { continue };
                 // The program may take it in the same moment.
                 if slot.compare_exchange(word, 0, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
                     self.holes[cpu].insert(position);
@@ -144,7 +148,7 @@ impl ChoiceRings {
     }
 
     /// As [`ChoiceRings::withdraw`] of all choices, by whoever takes the rings over: those of an earlier process.
-    pub fn clear(&mut self, visit: impl FnMut(Choice)) {
+    pub fn clear(&mut self, visit: impl FnMut(PreparedChoice)) {
         for cpu in 0..self.cpus {
             // That process knew its holes.
             let empty = |position: &u64| self.slot(cpu, *position).load(Ordering::Acquire) == 0;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 
-use super::layout::{ConnEvent, Sample};
+use super::layout::{ConnEvent, PacketSample};
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 
 const WHAT: &str = "cannot read what the packet program tells";
@@ -49,14 +49,14 @@ pub struct Samples {
     visit: Visit,
 }
 
-type Visit = Rc<RefCell<Option<Box<dyn FnMut(&Sample<'_>)>>>>;
+type Visit = Rc<RefCell<Option<Box<dyn FnMut(&PacketSample<'_>)>>>>;
 
 impl Samples {
     pub(crate) fn new(map: &dyn MapCore) -> Result<Self, DatapathError> {
         let visit = Visit::default();
         let to = Rc::clone(&visit);
         let ring = build(map, move |record| {
-            if let (Some(visit), Some(sample)) = (&mut *to.borrow_mut(), Sample::from_record(record)) {
+            if let (Some(visit), Some(sample)) = (&mut *to.borrow_mut(), PacketSample::from_record(record)) {
                 visit(&sample);
             }
         })?;
@@ -64,7 +64,7 @@ impl Samples {
     }
 
     /// From now on `visit` is called with each sample.
-    pub fn visit_with(&mut self, visit: impl FnMut(&Sample<'_>) + 'static) {
+    pub fn visit_with(&mut self, visit: impl FnMut(&PacketSample<'_>) + 'static) {
         *self.visit.borrow_mut() = Some(Box::new(visit));
     }
 

@@ -54,14 +54,14 @@ impl Transport {
 
 /// A client's connection through the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Conn {
+pub struct SwitchConn {
     /// Its ends.
     pub flow: Flow,
     /// Its protocol.
     pub transport: Transport,
 }
 
-impl Conn {
+impl SwitchConn {
     pub(crate) fn key(&self) -> [u8; CONN_KEY_BYTES] {
         let mut key = [0; CONN_KEY_BYTES];
         key[..FLOW_KEY_BYTES].copy_from_slice(&self.flow.key());
@@ -77,14 +77,14 @@ impl Conn {
 
 /// Who has a connection: the index of a back-end, and which of those that had this index it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Holder {
+pub struct ConnHolder {
     /// The index, below [`crate::MOST_BACKENDS`].
     pub backend: u16,
     /// How many back-ends had it before, modulo 65,536.
     pub generation: u16,
 }
 
-impl Holder {
+impl ConnHolder {
     pub(crate) fn word(self) -> u32 {
         u32::from(self.backend) | u32::from(self.generation) << 16
     }
@@ -94,7 +94,7 @@ impl Holder {
     }
 }
 
-pub(crate) fn backend(holder: Holder, next_hop: &NextHop) -> [u8; BACKEND_BYTES] {
+pub(crate) fn backend(holder: ConnHolder, next_hop: &NextHop) -> [u8; BACKEND_BYTES] {
     let mut bytes = [0; BACKEND_BYTES];
     bytes[..6].copy_from_slice(&next_hop.mac);
     bytes[8..14].copy_from_slice(&next_hop.own_mac);
@@ -105,7 +105,7 @@ pub(crate) fn backend(holder: Holder, next_hop: &NextHop) -> [u8; BACKEND_BYTES]
 }
 
 /// One that no packet is sent to.
-pub(crate) fn no_backend(holder: Holder) -> [u8; BACKEND_BYTES] {
+pub(crate) fn no_backend(holder: ConnHolder) -> [u8; BACKEND_BYTES] {
     let mut bytes = [0; BACKEND_BYTES];
     bytes[20..24].copy_from_slice(&holder.word().to_ne_bytes());
     bytes
@@ -149,7 +149,7 @@ pub struct ConnEntry {
     /// The number of the choice that it took; `None` where the hash has placed it.
     pub choice: Option<u64>,
     /// Who has it.
-    pub holder: Holder,
+    pub holder: ConnHolder,
     /// Whether the client has ended its side.
     pub fin: bool,
     /// Whether the client has reset it, or its back-end is gone.
@@ -171,7 +171,7 @@ impl ConnEntry {
             packets: u64_at(bytes, 16),
             bytes: u64_at(bytes, 24),
             choice: choice_number(u64_at(bytes, 32)),
-            holder: Holder::of(u32_at(bytes, 40)),
+            holder: ConnHolder::of(u32_at(bytes, 40)),
             fin: flags & FIN != 0,
             rst: flags & RST != 0,
             hashed: flags & HASHED != 0,
@@ -189,7 +189,7 @@ impl ConnEntry {
 
 /// A choice for a connection to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
+pub struct PreparedChoice {
     /// Its number, from 1 to 2^48 - 1.
     pub number: u64,
     /// The index of the chosen back-end.
@@ -199,7 +199,7 @@ pub struct Choice {
 /// The largest number of a choice.
 pub(crate) const MOST_NUMBER: u64 = (1 << 48) - 1;
 
-impl Choice {
+impl PreparedChoice {
     pub(crate) fn word(self) -> u64 {
         (u64::from(self.backend) + 1) << 48 | (self.number & MOST_NUMBER)
     }
@@ -211,7 +211,7 @@ impl Choice {
 }
 
 fn choice_number(word: u64) -> Option<u64> {
-    Choice::of(word).map(|choice| choice.number)
+    PreparedChoice::of(word).map(|choice| choice.number)
 }
 
 /// What became of a connection.
@@ -236,11 +236,11 @@ pub struct ConnEvent {
     /// When, in nanoseconds of [`crate::now_ns`].
     pub at_ns: u64,
     /// The connection.
-    pub conn: Conn,
+    pub conn: SwitchConn,
     /// The number of the choice that it took; `None` where the hash has placed it.
     pub choice: Option<u64>,
     /// Who has it.
-    pub holder: Holder,
+    pub holder: ConnHolder,
     /// What became of it.
     pub change: ConnChange,
 }
@@ -259,8 +259,8 @@ impl ConnEvent {
         Some(Self {
             at_ns: u64_at(record, 0),
             choice: choice_number(u64_at(record, 8)),
-            conn: Conn::at(record, 16)?,
-            holder: Holder::of(u32_at(record, at)),
+            conn: SwitchConn::at(record, 16)?,
+            holder: ConnHolder::of(u32_at(record, at)),
             change,
         })
     }
@@ -268,13 +268,13 @@ impl ConnEvent {
 
 /// The first bytes of what a client has sent in one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample<'a> {
+pub struct PacketSample<'a> {
     /// When, in nanoseconds of [`crate::now_ns`].
     pub at_ns: u64,
     /// Its connection.
-    pub conn: Conn,
+    pub conn: SwitchConn,
     /// Who has that.
-    pub holder: Holder,
+    pub holder: ConnHolder,
     /// The packet's sequence number.
     pub seq: u32,
     /// Bytes that the client has sent in the packet.
@@ -283,15 +283,15 @@ pub struct Sample<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> Sample<'a> {
+impl<'a> PacketSample<'a> {
     /// From `struct sample`.
     pub(crate) fn from_record(record: &'a [u8]) -> Option<Self> {
         let at = 8 + CONN_KEY_BYTES;
         let bytes = (u32_at(record, at + 12) as usize).min(SAMPLE_BYTES);
         Some(Self {
             at_ns: u64_at(record, 0),
-            conn: Conn::at(record, 8)?,
-            holder: Holder::of(u32_at(record, at)),
+            conn: SwitchConn::at(record, 8)?,
+            holder: ConnHolder::of(u32_at(record, at)),
             seq: u32_at(record, at + 4),
             payload_bytes: u32_at(record, at + 8),
             payload: record.get(SAMPLE_HEAD_BYTES..SAMPLE_HEAD_BYTES + bytes)?,
@@ -303,37 +303,37 @@ impl<'a> Sample<'a> {
 mod tests {
     use super::*;
 
-    fn conn() -> Conn {
+    fn conn() -> SwitchConn {
         let flow = Flow::new("10.0.0.9:4711".parse().unwrap(), "10.0.0.1:80".parse().unwrap());
-        Conn { flow, transport: Transport::Udp }
+        SwitchConn { flow, transport: Transport::Udp }
     }
 
     #[test]
     fn keys_and_back() {
         let conn = conn();
-        assert_eq!(Conn::at(&conn.key(), 0), Some(conn));
+        assert_eq!(SwitchConn::at(&conn.key(), 0), Some(conn));
         let mut other = conn.key();
         other[FLOW_KEY_BYTES..].copy_from_slice(&1_u32.to_ne_bytes());
-        assert_eq!(Conn::at(&other, 0), None, "ICMP is no transport");
-        let holder = Holder { backend: 4095, generation: 65_535 };
-        assert_eq!(Holder::of(holder.word()), holder);
+        assert_eq!(SwitchConn::at(&other, 0), None, "ICMP is no transport");
+        let holder = ConnHolder { backend: 4095, generation: 65_535 };
+        assert_eq!(ConnHolder::of(holder.word()), holder);
     }
 
     #[test]
     fn choices_and_back() {
         for choice in [
-            Choice { number: 1, backend: 0 },
-            Choice { number: MOST_NUMBER, backend: 4095 },
-            Choice { number: 7, backend: 65_534 },
+            PreparedChoice { number: 1, backend: 0 },
+            PreparedChoice { number: MOST_NUMBER, backend: 4095 },
+            PreparedChoice { number: 7, backend: 65_534 },
         ] {
-            assert_eq!(Choice::of(choice.word()), Some(choice));
+            assert_eq!(PreparedChoice::of(choice.word()), Some(choice));
         }
-        assert_eq!(Choice::of(0), None);
+        assert_eq!(PreparedChoice::of(0), None);
     }
 
     #[test]
     fn cut_off_records_are_none() {
         assert_eq!(ConnEvent::from_record(&[0; 30]), None);
-        assert_eq!(Sample::from_record(&[0; 63]), None);
+        assert_eq!(PacketSample::from_record(&[0; 63]), None);
     }
 }

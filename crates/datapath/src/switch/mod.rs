@@ -30,8 +30,12 @@ use crate::{Mac, batch};
 pub use choices::ChoiceRings;
 pub use counters::{BackendCounters, SwitchCounters};
 pub use events::{ConnEvents, Samples};
-pub use layout::{Choice, Conn, ConnChange, ConnEntry, ConnEvent, ConnTable, Holder, Sample, Transport};
-use places::Places;
+pub use layout::{
+    ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, PacketSample, PreparedChoice, SwitchConn,
+    Transport,
+};
+pub use places::SwitchHook;
+use places::SwitchPlaces;
 
 static TC_OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/switch_tc.bpf.o")));
 static XDP_OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/switch_xdp.bpf.o")));
@@ -66,18 +70,6 @@ pub const TABLE_SLOTS: usize = 65_537;
 pub const MOST_CHOICES: usize = choices::SLOTS;
 /// Most bytes of a packet that are sampled.
 pub const MOST_SAMPLE_BYTES: u32 = layout::SAMPLE_BYTES as u32;
-
-/// Where packets meet the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SwitchHook {
-    /// XDP where the driver of a device of hardware runs it, tc elsewhere.
-    #[default]
-    Auto,
-    /// The ingress of tc.
-    Tc,
-    /// XDP in the driver.
-    Xdp,
-}
 
 /// The configuration of a switch.
 #[derive(Debug, Clone)]
@@ -116,7 +108,7 @@ pub struct Switch {
     /// By either hook; what differs is how it is called.
     tc: OwnedFd,
     xdp: OwnedFd,
-    places: Places,
+    places: SwitchPlaces,
 }
 
 fn failed(what: &str) -> impl Fn(libbpf_rs::Error) -> DatapathError + '_ {
@@ -164,18 +156,18 @@ impl Switch {
             interfaces: of_xdp.take_map(INTERFACES)?,
             tc: loaded.take_program(TC_PROGRAM)?,
             xdp: of_xdp.take_program(XDP_PROGRAM)?,
-            places: Places::default(),
+            places: SwitchPlaces::default(),
             pins,
         };
         switch.set_sample_bytes(config.sample_bytes)?;
         // Where programs are tried out.
         switch.note_interface(LOOPBACK, [0; 6])?;
-        let links = Places::links(&config.interfaces)?;
+        let links = SwitchPlaces::links(&config.interfaces)?;
         for (index, mac) in links.iter().map(|link| (link.index, link.mac)) {
             switch.note_interface(index, mac.unwrap_or_default())?;
         }
         let programs = (switch.tc.as_fd(), switch.xdp.as_fd());
-        switch.places = Places::attach(switch.pins.instance(), &links, config.hook, programs)?;
+        switch.places = SwitchPlaces::attach(switch.pins.instance(), &links, config.hook, programs)?;
         switch.pins.remove_other_versions();
         Ok(switch)
     }
@@ -222,7 +214,7 @@ impl Switch {
     ///
     /// # Errors
     /// [`DatapathError::Invalid`] for an index that is too large or a MAC address that is none of a machine.
-    pub fn set_backend(&self, holder: Holder, next_hop: Option<&NextHop>) -> Result<(), DatapathError> {
+    pub fn set_backend(&self, holder: ConnHolder, next_hop: Option<&NextHop>) -> Result<(), DatapathError> {
         if usize::from(holder.backend) >= MOST_BACKENDS {
             let text = format!("a switch has at most {MOST_BACKENDS} back-ends at a time");
             return Err(DatapathError::Invalid(text));
@@ -306,10 +298,10 @@ impl Switch {
     pub fn for_each(
         &self,
         table: ConnTable,
-        mut visit: impl FnMut(Conn, ConnEntry),
+        mut visit: impl FnMut(SwitchConn, ConnEntry),
     ) -> Result<(), DatapathError> {
         let visit = |key: &[u8], value: &[u8]| {
-            if let Some(conn) = Conn::at(key, 0) {
+            if let Some(conn) = SwitchConn::at(key, 0) {
                 visit(conn, ConnEntry::from_bytes(value));
             }
         };
@@ -321,7 +313,7 @@ impl Switch {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn get(&self, conn: &Conn) -> Result<Option<(ConnTable, ConnEntry)>, DatapathError> {
+    pub fn get(&self, conn: &SwitchConn) -> Result<Option<(ConnTable, ConnEntry)>, DatapathError> {
         let mut bytes = [0; layout::CONN_BYTES];
         for table in ConnTable::ALL {
             let found = self.table_of(table).lookup_into(&conn.key(), &mut bytes, MapFlags::ANY);
@@ -336,7 +328,7 @@ impl Switch {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn remove(&self, table: ConnTable, conn: &Conn) -> Result<bool, DatapathError> {
+    pub fn remove(&self, table: ConnTable, conn: &SwitchConn) -> Result<bool, DatapathError> {
         match self.table_of(table).delete(&conn.key()) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

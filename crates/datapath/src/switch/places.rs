@@ -4,7 +4,6 @@ use std::os::fd::BorrowedFd;
 
 use tracing::info;
 
-use super::SwitchHook;
 use super::xdp::{self, XdpPlace};
 use crate::attach::{AttachPoint, FilterPlace};
 use crate::error::DatapathError;
@@ -13,14 +12,26 @@ use crate::netlink::{self, NetworkInterface};
 /// Priority of the filter: early, yet with room before it.
 const PRIORITY: u32 = 80;
 
+/// Where packets meet the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SwitchHook {
+    /// XDP where the driver of a device of hardware runs it, tc elsewhere.
+    #[default]
+    Auto,
+    /// The ingress of tc.
+    Tc,
+    /// XDP in the driver.
+    Xdp,
+}
+
 /// The places of one switch.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct SwitchPlaces {
     tc: Vec<(FilterPlace, String)>,
     xdp: Vec<(XdpPlace, String)>,
 }
 
-impl Places {
+impl SwitchPlaces {
     /// The interfaces of these names, which must be Ethernet.
     pub(super) fn links(names: &[String]) -> Result<Vec<NetworkInterface>, DatapathError> {
         let all = netlink::links()?;
@@ -92,7 +103,13 @@ impl Places {
 
     /// Detaches what was attached. What can be detached is.
     pub(super) fn detach(&self, tc: BorrowedFd<'_>, xdp: BorrowedFd<'_>) -> Result<(), DatapathError> {
-        let of_tc = self.tc.iter().fold(Ok(()), |result, (place, _)| result.and(place.detach(tc)));
-        self.xdp.iter().fold(of_tc, |result, (place, _)| result.and(place.detach(xdp)))
+        let mut result = Ok(());
+        for (place, _) in &self.tc {
+            result = result.and(place.detach(tc));
+        }
+        for (place, _) in &self.xdp {
+            result = result.and(place.detach(xdp));
+        }
+        result
     }
 }

@@ -17,6 +17,8 @@ mod shim_names;
 mod shim_node;
 mod shim_server;
 mod switch;
+mod switch_model;
+mod switch_mutants;
 mod tcp;
 mod tcp_cost;
 mod tcp_transfer;

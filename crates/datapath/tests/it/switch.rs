@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plimsoll_datapath::switch::{
-    Choice, ChoiceRings, Conn, ConnChange, ConnEvent, ConnTable, Holder, MOST_CHOICES, Switch, SwitchConfig,
-    SwitchHook, TABLE_SLOTS, Transport,
+    ChoiceRings, ConnChange, ConnEvent, ConnHolder, ConnTable, MOST_CHOICES, PreparedChoice, Switch,
+    SwitchConfig, SwitchConn, SwitchHook, TABLE_SLOTS, Transport,
 };
 use plimsoll_datapath::{Flow, NextHop, PacketVerdict};
 
@@ -51,7 +51,7 @@ impl World {
         let services: Vec<_> = services.iter().flat_map(|&vip| both.map(|t| (vip, t))).collect();
         switch.set_services(&services).unwrap();
         for backend in 0..3 {
-            switch.set_backend(Holder { backend, generation: 0 }, Some(&hop(backend))).unwrap();
+            switch.set_backend(ConnHolder { backend, generation: 0 }, Some(&hop(backend))).unwrap();
         }
         let table: Vec<_> = (0..TABLE_SLOTS).map(|slot| Some((slot % 3) as u16)).collect();
         switch.set_table(&table).unwrap();
@@ -60,7 +60,7 @@ impl World {
     }
 
     /// Has a choice in the rings of all CPUs meanwhile, as it is not known on which one a frame is tried.
-    pub(crate) fn with_choice<T>(&mut self, choice: Choice, work: impl FnOnce(&Self) -> T) -> T {
+    pub(crate) fn with_choice<T>(&mut self, choice: PreparedChoice, work: impl FnOnce(&Self) -> T) -> T {
         for cpu in 0..self.rings.cpus() {
             assert!(self.rings.put(cpu, choice));
         }
@@ -94,7 +94,7 @@ impl World {
         events
     }
 
-    fn table(&self, conn: &Conn) -> Option<ConnTable> {
+    fn table(&self, conn: &SwitchConn) -> Option<ConnTable> {
         self.switch.get(conn).unwrap().map(|(table, _)| table)
     }
 }
@@ -111,8 +111,8 @@ fn worlds() -> impl Iterator<Item = (World, SocketAddr, SocketAddr)> {
     HOOKS.into_iter().flat_map(|hook| pairs().map(|(client, vip)| (World::new(hook), client, vip)))
 }
 
-fn tcp(client: SocketAddr, vip: SocketAddr) -> Conn {
-    Conn { flow: Flow::new(client, vip), transport: Transport::Tcp }
+fn tcp(client: SocketAddr, vip: SocketAddr) -> SwitchConn {
+    SwitchConn { flow: Flow::new(client, vip), transport: Transport::Tcp }
 }
 
 /// The back-end that the hash gives, and another one.
@@ -128,7 +128,7 @@ fn a_connection_goes_where_its_first_packet_went() {
         let conn = tcp(client, vip);
         assert_eq!(world.table(&conn), None, "nothing is kept of a SYN that the hash has placed");
         let syn = Packet::new(client, vip, SYN).numbers(999, 0).frame();
-        let choice = Choice { number: 17, backend: chosen };
+        let choice = PreparedChoice { number: 17, backend: chosen };
         world.with_choice(choice, |world| assert_eq!(world.backend(&syn), Some(chosen)));
         assert_eq!(world.table(&conn), Some(ConnTable::Opening));
         assert_eq!(world.backend(&syn), Some(chosen), "a repeated SYN takes no further choice");
@@ -182,17 +182,17 @@ fn without_choices_the_hash_decides() {
 #[test]
 fn datagrams_are_connections_too() {
     for (mut world, client, vip) in worlds() {
-        let conn = Conn { transport: Transport::Udp, ..tcp(client, vip) };
+        let conn = SwitchConn { transport: Transport::Udp, ..tcp(client, vip) };
         let datagram = Packet::new(client, vip, 0).udp(&[1; 30]);
-        let choice = Choice { number: 3, backend: 2 };
+        let choice = PreparedChoice { number: 3, backend: 2 };
         world.with_choice(choice, |world| assert_eq!(world.backend(&datagram), Some(2)));
         assert_eq!(world.table(&conn), Some(ConnTable::Opening));
         assert_eq!(world.backend(&datagram), Some(2));
         assert_eq!(world.table(&conn), Some(ConnTable::Established));
         // Its back-end goes: the next datagram begins another one.
-        let holder = Holder { backend: 2, generation: 0 };
+        let holder = ConnHolder { backend: 2, generation: 0 };
         world.switch.set_backend(holder, None).unwrap();
-        let choice = Choice { number: 4, backend: 1 };
+        let choice = PreparedChoice { number: 4, backend: 1 };
         world.with_choice(choice, |world| assert_eq!(world.backend(&datagram), Some(1)));
         let changes: Vec<_> = world.events().iter().map(|event| (event.change, event.choice)).collect();
         let established = ConnChange::Established { round_trip_ns: None };
@@ -206,20 +206,20 @@ fn clients_of_a_back_end_that_is_gone_are_left_to_our_kernel() {
     for (mut world, client, vip) in worlds() {
         let syn = Packet::new(client, vip, SYN).numbers(999, 0).frame();
         let ack = Packet::new(client, vip, ACK).numbers(1000, 5).frame();
-        let choice = Choice { number: 1, backend: 0 };
+        let choice = PreparedChoice { number: 1, backend: 0 };
         world.with_choice(choice, |world| world.backend(&syn));
         assert_eq!(world.backend(&ack), Some(0));
-        let holder = Holder { backend: 0, generation: 0 };
+        let holder = ConnHolder { backend: 0, generation: 0 };
         world.switch.set_backend(holder, None).unwrap();
         assert_eq!((world.backend(&ack), world.backend(&ack)), (None, None));
         // Another back-end gets the index: it has nothing to do with this connection.
-        world.switch.set_backend(Holder { generation: 1, ..holder }, Some(&hop(0))).unwrap();
+        world.switch.set_backend(ConnHolder { generation: 1, ..holder }, Some(&hop(0))).unwrap();
         assert_eq!(world.backend(&ack), None);
         let lost: Vec<_> = world.events().into_iter().filter(|e| e.change == ConnChange::Lost).collect();
         assert_eq!(lost.len(), 1);
         assert_eq!((lost[0].holder, lost[0].choice), (holder, Some(1)));
         assert_eq!(world.switch.backend_counters(0).unwrap().resets, 1);
-        let choice = Choice { number: 2, backend: 2 };
+        let choice = PreparedChoice { number: 2, backend: 2 };
         world.with_choice(choice, |world| assert_eq!(world.backend(&syn), Some(2), "a new connection"));
     }
 }
@@ -231,9 +231,9 @@ fn choices_are_taken_in_order_and_withdrawn_ones_passed_over() {
         let cpus = world.rings.cpus();
         for cpu in 0..cpus {
             for number in 1..=MOST_CHOICES as u64 {
-                assert!(world.rings.put(cpu, Choice { number, backend: (number % 3) as u16 }));
+                assert!(world.rings.put(cpu, PreparedChoice { number, backend: (number % 3) as u16 }));
             }
-            assert!(!world.rings.put(cpu, Choice { number: 99, backend: 0 }), "it is full");
+            assert!(!world.rings.put(cpu, PreparedChoice { number: 99, backend: 0 }), "it is full");
         }
         let mut withdrawn = 0;
         world.rings.withdraw(|choice| choice.backend == 1, |_| withdrawn += 1);
@@ -252,7 +252,8 @@ fn choices_are_taken_in_order_and_withdrawn_ones_passed_over() {
         // What was withdrawn makes room.
         for cpu in (0..cpus).filter(|&cpu| !world.rings.is_empty(cpu)).collect::<Vec<_>>() {
             assert_eq!(world.rings.len(cpu), 42);
-            let put = (0..100).filter(|_| world.rings.put(cpu, Choice { number: 1, backend: 0 })).count();
+            let put =
+                (0..100).filter(|_| world.rings.put(cpu, PreparedChoice { number: 1, backend: 0 })).count();
             assert_eq!((put, world.rings.len(cpu)), (22, MOST_CHOICES));
         }
         let mut cleared = 0;
@@ -301,7 +302,7 @@ fn forged_first_packets_push_out_nothing_that_is_established() {
         };
         let kept: Vec<_> = (0..100).map(client).collect();
         for (&client, number) in kept.iter().zip(1..) {
-            let choice = Choice { number, backend: 2 };
+            let choice = PreparedChoice { number, backend: 2 };
             let syn = Packet::new(client, vip, SYN).numbers(999, 0).frame();
             world.with_choice(choice, |world| world.backend(&syn));
             world.backend(&Packet::new(client, vip, ACK).numbers(1000, 5).frame());
@@ -309,7 +310,7 @@ fn forged_first_packets_push_out_nothing_that_is_established() {
         for number in 0..FORGED {
             // With a choice for each of the first, so that the table of opening connections overflows.
             if number < 4000 && number.is_multiple_of(8) {
-                let choice = Choice { number: number.into(), backend: 1 };
+                let choice = PreparedChoice { number: number.into(), backend: 1 };
                 (0..world.rings.cpus()).for_each(|cpu| (0..8).for_each(|_| _ = world.rings.put(cpu, choice)));
             }
             let syn = Packet::new(client(1000 + number), vip, SYN).frame();
