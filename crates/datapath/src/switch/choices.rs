@@ -147,6 +147,17 @@ impl ChoiceRings {
         }
     }
 
+    /// The numbers of the choices that wait, in order.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<u64> {
+        let slots = (0..self.cpus).flat_map(|cpu| (0..SLOTS as u64).map(move |at| (cpu, at)));
+        let words = slots.map(|(cpu, at)| self.slot(cpu, at).load(Ordering::Acquire));
+        let mut numbers: Vec<u64> =
+            words.filter_map(PreparedChoice::of).map(|choice| choice.number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
     /// As [`ChoiceRings::withdraw`] of all choices, by whoever takes the rings over: those of an earlier process.
     pub fn clear(&mut self, visit: impl FnMut(PreparedChoice)) {
         for cpu in 0..self.cpus {
