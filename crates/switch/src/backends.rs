@@ -9,7 +9,7 @@ use plimsoll_policy::policies::maglev;
 
 /// Whether a back-end gets packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BackendState {
+pub enum SwitchBackendState {
     /// It gets new connections.
     Up,
     /// It keeps those that it has.
@@ -28,7 +28,7 @@ pub struct SwitchBackend {
     /// Its weight, in steps.
     pub weight: u32,
     /// Whether it gets packets.
-    pub state: BackendState,
+    pub state: SwitchBackendState,
     /// Where its packets are sent; without one, none is.
     pub next_hop: Option<NextHop>,
 }
@@ -37,13 +37,13 @@ impl SwitchBackend {
     /// Where packets of its connections go.
     #[must_use]
     pub fn way(&self) -> Option<&NextHop> {
-        self.next_hop.as_ref().filter(|_| self.state != BackendState::Down)
+        self.next_hop.as_ref().filter(|_| self.state != SwitchBackendState::Down)
     }
 
     /// Whether it gets new connections.
     #[must_use]
     pub fn takes(&self) -> bool {
-        self.state == BackendState::Up && self.next_hop.is_some() && self.weight > 0
+        self.state == SwitchBackendState::Up && self.next_hop.is_some() && self.weight > 0
     }
 }
 
@@ -92,7 +92,7 @@ impl KnownBackends {
             }
             if now.is_none() {
                 changes.set.push(SwitchBackend {
-                    state: BackendState::Down,
+                    state: SwitchBackendState::Down,
                     next_hop: None,
                     ..before.clone()
                 });

@@ -13,7 +13,7 @@ mod rings;
 mod switch_loop;
 mod times;
 
-pub use backends::{BackendState, SwitchBackend};
+pub use backends::{SwitchBackend, SwitchBackendState};
 pub use book::{BookCounts, ConnBook, Seen};
 pub use distributor::Distributor;
 pub use switch_loop::{SwitchCommand, SwitchLoop, SwitchOptions};

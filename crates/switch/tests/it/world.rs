@@ -16,7 +16,8 @@ use plimsoll_policy::{
     TargetId, Time, build,
 };
 use plimsoll_switch::{
-    BackendState, BookCounts, ConnTimes, Distributor, SwitchBackend, SwitchCommand, SwitchLoop, SwitchOptions,
+    BookCounts, ConnTimes, Distributor, SwitchBackend, SwitchBackendState, SwitchCommand, SwitchLoop,
+    SwitchOptions,
 };
 use plimsoll_testkit::{PATIENCE, eventually, unique_name, wait_for};
 
@@ -181,7 +182,7 @@ impl World {
             holder: ConnHolder { backend, generation: 0 },
             key: u64::from(backend) + 77,
             weight: 1000,
-            state: if down.contains(&backend) { BackendState::Down } else { BackendState::Up },
+            state: if down.contains(&backend) { SwitchBackendState::Down } else { SwitchBackendState::Up },
             next_hop: Some(self.hops[usize::from(backend)]),
         };
         (0..BACKENDS).map(one).collect()
