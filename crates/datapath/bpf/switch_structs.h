@@ -38,6 +38,7 @@ struct switch_backend {
 	__u32 holder; /* as connections name it */
 	__u32 flags;  /* BACKEND_* */
 	__u32 padding;
+	__u64 key; /* what user space knows it by in every process; 0: nobody has had this index */
 };
 
 #define CONN_FIN 0x1    /* the client has ended its side */

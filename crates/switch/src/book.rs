@@ -29,6 +29,14 @@ struct Tracked<A> {
     sweep: u32,
 }
 
+/// Who has a connection, and by which choice.
+#[derive(Debug, Clone, Copy)]
+struct ConnOwner {
+    choice: Option<u64>,
+    holder: ConnHolder,
+    backend: Option<BackendId>,
+}
+
 /// What has been counted since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BookCounts {
@@ -121,12 +129,18 @@ impl<A> ConnBook<A> {
         }
     }
 
-    /// The packet program tells of a connection.
-    pub fn hear(&mut self, event: &ConnEvent, by: &mut impl Distributor<Assignment = A>) {
+    /// The packet program tells of a connection; `backend` has it, if anybody.
+    pub fn hear(
+        &mut self,
+        event: &ConnEvent,
+        backend: Option<BackendId>,
+        by: &mut impl Distributor<Assignment = A>,
+    ) {
         let ConnEvent { conn, choice, holder, at_ns, .. } = *event;
+        let of = ConnOwner { choice, holder, backend };
         match event.change {
-            ConnChange::Began => self.enter(conn, choice, holder, (at_ns, false), by),
-            ConnChange::Established { .. } => self.enter(conn, choice, holder, (at_ns, true), by),
+            ConnChange::Began => self.enter(conn, of, (at_ns, false), by),
+            ConnChange::Established { .. } => self.enter(conn, of, (at_ns, true), by),
             ConnChange::Ended => self.end(&conn, choice, Outcome::Completed, by),
             ConnChange::Lost => {
                 self.end(&conn, choice, Outcome::Failed, by);
@@ -142,8 +156,7 @@ impl<A> ConnBook<A> {
     fn enter(
         &mut self,
         conn: SwitchConn,
-        choice: Option<u64>,
-        holder: ConnHolder,
+        ConnOwner { choice, holder, backend }: ConnOwner,
         (since_ns, is_established): (u64, bool),
         by: &mut impl Distributor<Assignment = A>,
     ) {
@@ -166,16 +179,18 @@ impl<A> ConnBook<A> {
             Entry::Vacant(entry) => Some(entry),
         };
         let prepared = choice.and_then(|number| self.prepared.remove(&number));
-        let assignment = match prepared {
-            Some(mut prepared) => {
+        let assignment = match (prepared, backend) {
+            (Some(mut prepared), _) => {
                 self.counts.taken += 1;
                 by.take(&mut prepared.assignment, &conn);
                 prepared.assignment
             }
-            None => {
+            (None, Some(backend)) => {
                 self.counts.stayed += 1;
-                by.stay(BackendId::new(holder.backend.into()), &conn)
+                by.stay(backend, &conn)
             }
+            // Its back-end has gone since.
+            (None, None) => return,
         };
         self.opening += usize::from(!is_established);
         let tracked = Tracked { assignment, choice, holder, is_established, since_ns, sweep: self.sweep };
@@ -232,19 +247,19 @@ impl<A> ConnBook<A> {
         self.sweep = self.sweep.wrapping_add(1);
     }
 
-    /// The packet program has this entry. `is_usable`: its back-end is there; `is_past`: its client has sent nothing for too
+    /// The packet program has this entry. `backend` has it, if anybody; `is_past`: its client has sent nothing for too
     /// long. What is `Past` is to be forgotten there.
     pub fn see(
         &mut self,
         conn: &SwitchConn,
         (table, entry): (ConnTable, &ConnEntry),
-        (is_usable, is_past): (bool, bool),
+        (backend, is_past): (Option<BackendId>, bool),
         by: &mut impl Distributor<Assignment = A>,
     ) -> Seen {
         if entry.is_over() {
             let outcome = if entry.fin { Outcome::Completed } else { Outcome::Failed };
             self.end(conn, entry.choice, outcome, by);
-        } else if !is_usable {
+        } else if backend.is_none() {
             self.end(conn, entry.choice, Outcome::Failed, by);
         } else if is_past {
             if self.conns.get(conn).is_some_and(|known| known.choice == entry.choice) {
@@ -254,7 +269,8 @@ impl<A> ConnBook<A> {
             }
         } else {
             let is_established = table != ConnTable::Opening;
-            self.enter(*conn, entry.choice, entry.holder, (entry.began_ns, is_established), by);
+            let of = ConnOwner { choice: entry.choice, holder: entry.holder, backend };
+            self.enter(*conn, of, (entry.began_ns, is_established), by);
         }
         if is_past { Seen::Past } else { Seen::Stays }
     }

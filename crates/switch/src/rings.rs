@@ -54,7 +54,7 @@ impl FilledRings {
         &mut self,
         book: &mut ConnBook<A>,
         by: &mut impl Distributor<Assignment = A>,
-        takes: impl Fn(BackendId) -> bool,
+        taking: impl Fn(BackendId) -> Option<u16>,
         now: Instant,
     ) -> f64 {
         let mut least = 1.0_f64;
@@ -73,7 +73,7 @@ impl FilledRings {
         let most = wanted.iter().copied().max().unwrap_or(0);
         for round in 0..most {
             for (at, _) in wanted.iter().enumerate().filter(|&(_, &count)| count > round) {
-                if !self.put(at, book, by, &takes) {
+                if !self.put(at, book, by, &taking) {
                     return least;
                 }
             }
@@ -87,12 +87,10 @@ impl FilledRings {
         at: usize,
         book: &mut ConnBook<A>,
         by: &mut impl Distributor<Assignment = A>,
-        takes: &impl Fn(BackendId) -> bool,
+        taking: &impl Fn(BackendId) -> Option<u16>,
     ) -> bool {
         let Some(assignment) = by.prepare() else { return false };
-        let backend = by.backend(&assignment);
-        let index = u16::try_from(backend.index()).ok().filter(|_| takes(backend));
-        let Some(index) = index else {
+        let Some(index) = taking(by.backend(&assignment)) else {
             // Who decides has not heard of it yet.
             by.withdraw(assignment);
             return false;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::switch::{ConnTable, Switch, SwitchConn, Transport};
+use plimsoll_datapath::switch::{ConnHolder, ConnTable, MOST_BACKENDS, Switch, SwitchConn, Transport};
 use plimsoll_datapath::{DatapathError, now_ns};
 
 use crate::backends::{KnownBackends, SwitchBackend};
@@ -64,21 +64,19 @@ impl<D: Distributor> SwitchLoop<D> {
     pub fn new(switch: Arc<Switch>, by: D, options: SwitchOptions) -> Result<Self, DatapathError> {
         // Microseconds since the machine started: larger than any number of an earlier process.
         let rings = FilledRings::new(switch.choices()?, options.depth, now_ns() / 1000);
-        Ok(Self {
-            switch,
-            by,
-            book: ConnBook::new(options.seed),
-            rings,
-            backends: KnownBackends::default(),
-            options,
-            last_sweep: None,
-        })
+        let backends = KnownBackends::new(switch.known_backends()?);
+        Ok(Self { switch, by, book: ConnBook::new(options.seed), rings, backends, options, last_sweep: None })
     }
 
     /// The account of connections.
     #[must_use]
     pub fn book(&self) -> &ConnBook<D::Assignment> {
         &self.book
+    }
+
+    /// The back-ends, with what the packet program knows them by.
+    pub fn backends(&self) -> impl Iterator<Item = (ConnHolder, &SwitchBackend)> {
+        self.backends.iter()
     }
 
     /// Who decides and counts.
@@ -111,8 +109,8 @@ impl<D: Distributor> SwitchLoop<D> {
                     }
                 }
             }
-            let Self { book, by, .. } = &mut self;
-            let count = events.wait(WAIT, |event| book.hear(&event, by))?;
+            let Self { book, by, backends, .. } = &mut self;
+            let count = events.wait(WAIT, |event| book.hear(&event, backends.usable(event.holder), by))?;
             let left = self.fill();
             if self.last_sweep.is_none_or(|last| last.elapsed() >= SWEEP) {
                 self.sweep()?;
@@ -131,7 +129,7 @@ impl<D: Distributor> SwitchLoop<D> {
             return 1.0;
         }
         let Self { rings, book, by, backends, .. } = self;
-        rings.fill(book, by, |backend| backends.takes(backend), Instant::now())
+        rings.fill(book, by, |backend| backends.taking(backend), Instant::now())
     }
 
     fn obey(&mut self, command: SwitchCommand) -> Result<(), DatapathError> {
@@ -149,8 +147,14 @@ impl<D: Distributor> SwitchLoop<D> {
     fn set_backends(&mut self, backends: Vec<SwitchBackend>) -> Result<(), DatapathError> {
         let changes = self.backends.replace(backends);
         // First those that are new, so that nothing leads to one that is not there yet.
-        for backend in &changes.set {
-            self.switch.set_backend(backend.holder, backend.way())?;
+        for (holder, backend) in &changes.set {
+            self.switch.set_backend(*holder, backend.key, backend.way())?;
+        }
+        if changes.without_index > 0 {
+            tracing::error!(
+                "{} back-ends get nothing: a switch has at most {MOST_BACKENDS}",
+                changes.without_index
+            );
         }
         if changes.chooses_anew {
             self.switch.set_table(&self.backends.table())?;
@@ -179,7 +183,7 @@ impl<D: Distributor> SwitchLoop<D> {
             let Self { switch, book, by, backends, options, .. } = self;
             switch.for_each(table, |conn, entry| {
                 let is_past = options.times.is_past(&conn, table, &entry, began_ns);
-                let about = (backends.is_usable(entry.holder), is_past);
+                let about = (backends.usable(entry.holder), is_past);
                 if book.see(&conn, (table, &entry), about, by) == Seen::Past {
                     past.push(conn);
                 }

@@ -11,7 +11,7 @@ pub(crate) const CONN_KEY_BYTES: usize = FLOW_KEY_BYTES + 4;
 /// Bytes of `struct switch_conn`.
 pub(crate) const CONN_BYTES: usize = 56;
 /// Bytes of `struct switch_backend`.
-pub(crate) const BACKEND_BYTES: usize = 32;
+pub(crate) const BACKEND_BYTES: usize = 40;
 /// Bytes of `struct service_key`.
 pub(crate) const SERVICE_BYTES: usize = 20;
 /// Bytes of `struct sample` without its payload.
@@ -94,21 +94,24 @@ impl ConnHolder {
     }
 }
 
-pub(crate) fn backend(holder: ConnHolder, next_hop: &NextHop) -> [u8; BACKEND_BYTES] {
+/// A back-end, to which packets are sent if there is a next hop.
+pub(crate) fn backend(holder: ConnHolder, key: u64, next_hop: Option<&NextHop>) -> [u8; BACKEND_BYTES] {
     let mut bytes = [0; BACKEND_BYTES];
-    bytes[..6].copy_from_slice(&next_hop.mac);
-    bytes[8..14].copy_from_slice(&next_hop.own_mac);
-    bytes[16..20].copy_from_slice(&next_hop.ifindex.to_ne_bytes());
+    if let Some(next_hop) = next_hop {
+        bytes[..6].copy_from_slice(&next_hop.mac);
+        bytes[8..14].copy_from_slice(&next_hop.own_mac);
+        bytes[16..20].copy_from_slice(&next_hop.ifindex.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&USABLE.to_ne_bytes());
+    }
     bytes[20..24].copy_from_slice(&holder.word().to_ne_bytes());
-    bytes[24..28].copy_from_slice(&USABLE.to_ne_bytes());
+    bytes[32..].copy_from_slice(&key.to_ne_bytes());
     bytes
 }
 
-/// One that no packet is sent to.
-pub(crate) fn no_backend(holder: ConnHolder) -> [u8; BACKEND_BYTES] {
-    let mut bytes = [0; BACKEND_BYTES];
-    bytes[20..24].copy_from_slice(&holder.word().to_ne_bytes());
-    bytes
+/// Who has, or has had, an index, and its key.
+pub(crate) fn backend_known(bytes: &[u8]) -> Option<(ConnHolder, u64)> {
+    let key = u64_at(bytes, 32);
+    (key != 0).then(|| (ConnHolder::of(u32_at(bytes, 20)), key))
 }
 
 pub(crate) fn service(address: SocketAddr, transport: Transport) -> [u8; SERVICE_BYTES] {

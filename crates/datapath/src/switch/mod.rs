@@ -210,24 +210,38 @@ impl Switch {
     }
 
     /// From now on packets for `holder` go to `next_hop`; without one, clients of its connections are reset by this machine's
-    /// kernel once they send something.
+    /// kernel once they send something. `key`, which is not 0, is what a later process knows the back-end by.
     ///
     /// # Errors
     /// [`DatapathError::Invalid`] for an index that is too large or a MAC address that is none of a machine.
-    pub fn set_backend(&self, holder: ConnHolder, next_hop: Option<&NextHop>) -> Result<(), DatapathError> {
+    pub fn set_backend(
+        &self,
+        holder: ConnHolder,
+        key: u64,
+        next_hop: Option<&NextHop>,
+    ) -> Result<(), DatapathError> {
         if usize::from(holder.backend) >= MOST_BACKENDS {
             let text = format!("a switch has at most {MOST_BACKENDS} back-ends at a time");
             return Err(DatapathError::Invalid(text));
         }
-        let entry = match next_hop {
-            Some(next_hop) => {
-                next_hop.check()?;
-                layout::backend(holder, next_hop)
-            }
-            None => layout::no_backend(holder),
-        };
-        let key = u32::from(holder.backend).to_ne_bytes();
-        self.backends.update(&key, &entry, MapFlags::ANY).map_err(failed("cannot set a back-end"))
+        next_hop.map_or(Ok(()), NextHop::check)?;
+        let entry = layout::backend(holder, key, next_hop);
+        let index = u32::from(holder.backend).to_ne_bytes();
+        self.backends.update(&index, &entry, MapFlags::ANY).map_err(failed("cannot set a back-end"))
+    }
+
+    /// Who has an index, or had it last, with its key; those of earlier processes, too.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn known_backends(&self) -> Result<Vec<(ConnHolder, u64)>, DatapathError> {
+        let mut known = Vec::new();
+        for index in 0..MOST_BACKENDS as u32 {
+            let found = self.backends.lookup(&index.to_ne_bytes(), MapFlags::ANY);
+            let found = found.map_err(failed("cannot read the back-ends"))?;
+            known.extend(found.and_then(|bytes| layout::backend_known(&bytes)));
+        }
+        Ok(known)
     }
 
     /// Sets the table of the consistent hash: for each of the [`TABLE_SLOTS`] slots the index of a back-end, or `None`.

@@ -51,7 +51,7 @@ impl World {
         let services: Vec<_> = services.iter().flat_map(|&vip| both.map(|t| (vip, t))).collect();
         switch.set_services(&services).unwrap();
         for backend in 0..3 {
-            switch.set_backend(ConnHolder { backend, generation: 0 }, Some(&hop(backend))).unwrap();
+            switch.set_backend(ConnHolder { backend, generation: 0 }, 1, Some(&hop(backend))).unwrap();
         }
         let table: Vec<_> = (0..TABLE_SLOTS).map(|slot| Some((slot % 3) as u16)).collect();
         switch.set_table(&table).unwrap();
@@ -191,7 +191,7 @@ fn datagrams_are_connections_too() {
         assert_eq!(world.table(&conn), Some(ConnTable::Established));
         // Its back-end goes: the next datagram begins another one.
         let holder = ConnHolder { backend: 2, generation: 0 };
-        world.switch.set_backend(holder, None).unwrap();
+        world.switch.set_backend(holder, 1, None).unwrap();
         let choice = PreparedChoice { number: 4, backend: 1 };
         world.with_choice(choice, |world| assert_eq!(world.backend(&datagram), Some(1)));
         let changes: Vec<_> = world.events().iter().map(|event| (event.change, event.choice)).collect();
@@ -210,11 +210,12 @@ fn clients_of_a_back_end_that_is_gone_are_left_to_our_kernel() {
         world.with_choice(choice, |world| world.backend(&syn));
         assert_eq!(world.backend(&ack), Some(0));
         let holder = ConnHolder { backend: 0, generation: 0 };
-        world.switch.set_backend(holder, None).unwrap();
+        world.switch.set_backend(holder, 1, None).unwrap();
         assert_eq!((world.backend(&ack), world.backend(&ack)), (None, None));
         // Another back-end gets the index: it has nothing to do with this connection.
-        world.switch.set_backend(ConnHolder { generation: 1, ..holder }, Some(&hop(0))).unwrap();
+        world.switch.set_backend(ConnHolder { generation: 1, ..holder }, 2, Some(&hop(0))).unwrap();
         assert_eq!(world.backend(&ack), None);
+        assert_eq!(world.switch.known_backends().unwrap()[0], (ConnHolder { generation: 1, ..holder }, 2));
         let lost: Vec<_> = world.events().into_iter().filter(|e| e.change == ConnChange::Lost).collect();
         assert_eq!(lost.len(), 1);
         assert_eq!((lost[0].holder, lost[0].choice), (holder, Some(1)));

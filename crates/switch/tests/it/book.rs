@@ -82,11 +82,11 @@ impl Trial {
     }
 
     fn hear(&mut self, port: u16, choice: Option<u64>, change: ConnChange) {
-        self.book.hear(&event(port, choice, change), &mut self.notes);
+        self.book.hear(&event(port, choice, change), Some(BackendId::new(2)), &mut self.notes);
     }
 
     fn see(&mut self, port: u16, table: ConnTable, entry: &ConnEntry, past: bool) -> Seen {
-        self.book.see(&conn(port), (table, entry), (true, past), &mut self.notes)
+        self.book.see(&conn(port), (table, entry), (Some(BackendId::new(2)), past), &mut self.notes)
     }
 
     fn noted(&mut self) -> Vec<String> {
@@ -147,7 +147,8 @@ fn a_sweep_finds_what_was_not_told() {
     assert_eq!(trial.see(5, ConnTable::Hashed, &entry(None), false), Seen::Stays);
     assert_eq!(trial.see(6, ConnTable::Hashed, &entry(None), true), Seen::Past);
     // Younger than the sweep: it need not have seen it.
-    trial.book.hear(&ConnEvent { at_ns: 300, ..event(7, None, ESTABLISHED) }, &mut trial.notes);
+    let late = ConnEvent { at_ns: 300, ..event(7, None, ESTABLISHED) };
+    trial.book.hear(&late, Some(BackendId::new(2)), &mut trial.notes);
     trial.book.start_sweep();
     trial.see(1, ConnTable::Established, &entry(Some(1)), false);
     trial.see(5, ConnTable::Hashed, &entry(None), true);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::switch::{ConnHolder, Switch, SwitchConfig, SwitchConn, SwitchHook, Transport};
+use plimsoll_datapath::switch::{Switch, SwitchConfig, SwitchConn, SwitchHook, Transport};
 use plimsoll_datapath::{DatapathError, NextHop, Vip, neighbor};
 use plimsoll_lab::{Lab, LabConfig, Node};
 use plimsoll_policy::{
@@ -179,7 +179,7 @@ impl World {
     /// The back-ends, those of `down` down.
     pub(crate) fn backends(&self, down: &[u16]) -> Vec<SwitchBackend> {
         let one = |backend: u16| SwitchBackend {
-            holder: ConnHolder { backend, generation: 0 },
+            id: BackendId::new(backend.into()),
             key: u64::from(backend) + 77,
             weight: 1000,
             state: if down.contains(&backend) { SwitchBackendState::Down } else { SwitchBackendState::Up },
