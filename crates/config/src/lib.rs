@@ -30,7 +30,7 @@ pub use sections::{
     ClassFile, ClassesConfig, DecisionLogConfig, DirectAttach, DirectConfig, DiscoveryConfig,
     DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey,
     HealthConfig, HealthProbe, Limits, ListenerConfig, LoadInformationConfig, LoadSource, MechanismKind,
-    OnFailure, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement, PolicyConfig, ShadowConfig,
-    TargetConfig, TargetKey, Timeouts, WhenFull, class_costs,
+    OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement, PolicyConfig,
+    ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull, class_costs,
 };
 pub use value::{ConfigValue, size};

@@ -138,6 +138,8 @@ impl<D: Distributor> SwitchLoop<D> {
             SwitchCommand::Services(services) => self.switch.set_services(&services),
             SwitchCommand::Options(options) => {
                 self.rings.set_depth(options.depth);
+                // Another policy may decide now.
+                self.rings.withdraw(&mut self.book, &mut self.by);
                 self.options = options;
                 Ok(())
             }

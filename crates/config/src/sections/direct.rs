@@ -30,6 +30,9 @@ keys! {
         /// What becomes of the connections of a back-end that is down: `reset`, their clients are reset; `wait`, their packets are
         /// sent to it nevertheless.
         "on_failure" on_failure: OnFailure = Is("reset"), Choice(OnFailure::WORDS);
+        /// What stays when this process stops: `forward`, the packet program, which goes on to forward packets, and new connections
+        /// go by the hash; `detach`, nothing.
+        "on_stop" on_stop: OnStop = Is("forward"), Choice(OnStop::WORDS), restart;
     }
 }
 
@@ -39,6 +42,14 @@ words! {
         Auto = "auto" / "By XDP where hardware stands behind the interface, or else by tc.",
         Tc = "tc" / "At the ingress of tc.",
         Xdp = "xdp" / "By XDP in the driver.",
+    }
+}
+
+words! {
+    /// What stays of a switch when its process stops.
+    pub enum OnStop {
+        Forward = "forward" / "The packet program, which goes on to forward packets.",
+        Detach = "detach" / "Nothing.",
     }
 }
 
