@@ -86,10 +86,11 @@ impl<W: Witness> Core<W> {
         assigned.at = now;
         assigned.phase = Phase::Active;
         self.perhaps_recent(assigned, now);
+        // A choice of an earlier policy is load as before; neither the policy nor its run knows of it.
         if self.is_own(assigned) {
             self.policy.on_assign(request, assigned.backend, &self.cluster, now);
+            self.witness.taken(assigned, request, now);
         }
-        self.witness.taken(assigned, request, now);
     }
 
     /// Withdraws a prepared choice. One that was already taken ends as failed.
