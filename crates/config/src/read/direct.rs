@@ -63,8 +63,8 @@ fn check<'a>(
                  requests are known",
                 policy.spec.name
             );
-            let remedy = "name one that does without, e.g. \"least_connections\" (`plimsoll policies` lists those that need it \
-                          as needs_content), or another mechanism"
+            let remedy = "name one that does without, e.g. \"least_connections\" (`plimsoll policies --json` tells what \
+                          each needs as `needs_content`), or another mechanism"
                 .to_owned();
             reader.wrong(key, span_of(root, key), (what, remedy));
         }

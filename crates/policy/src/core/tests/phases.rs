@@ -76,7 +76,7 @@ fn a_choice_made_ahead_is_load_until_it_is_taken_or_withdrawn() {
 #[test]
 fn where_the_policy_asks_back_ends_known_loads_answer_for_a_choice_made_ahead() {
     let spec = crate::find("random_polling").unwrap();
-    let params = spec.read(&vec![("size".to_owned(), "2".to_owned())]).unwrap();
+    let params = spec.read(&[("size".to_owned(), "2".to_owned())]).unwrap();
     let policy = spec.build(&crate::BuildContext::default(), &params).unwrap();
     let mut core = Core::new(policy, Cluster::new(2), fixed(9, 0));
     let chosen: Vec<BackendId> = (0..6).map(|n| core.prepare(n, at(1)).unwrap().backend).collect();
