@@ -8,7 +8,13 @@ use std::process::{Command, Stdio};
 #[path = "build/shim.rs"]
 mod shim;
 
-const PROGRAMS: [&str; 2] = ["forwarder", "guard"];
+/// Name of the source, of the object, and what is defined for it.
+const PROGRAMS: [(&str, &str, Option<&str>); 4] = [
+    ("forwarder", "forwarder", None),
+    ("guard", "guard", None),
+    ("switch", "switch_tc", None),
+    ("switch", "switch_xdp", Some("-DSWITCH_XDP")),
+];
 /// Newest last, so that a plain `clang` comes first and then the newest that Debian and Ubuntu package.
 const COMPILERS: [&str; 8] =
     ["clang", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"];
@@ -18,14 +24,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=CLANG");
     let clang = compiler()?;
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this with cargo")?);
-    for program in PROGRAMS {
-        compile(&clang, program, &out)?;
+    for (source, object, define) in PROGRAMS {
+        compile(&clang, source, define, &out.join(format!("{object}.bpf.o")))?;
     }
     shim::build(&out)
 }
 
 /// Compiles a packet program, with the headers of the libbpf that loads it.
-fn compile(clang: &str, program: &str, out: &Path) -> Result<(), Box<dyn Error>> {
+fn compile(clang: &str, program: &str, define: Option<&str>, object: &Path) -> Result<(), Box<dyn Error>> {
     let headers =
         env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys does not say where libbpf's headers are")?;
     let source = format!("bpf/{program}.bpf.c");
@@ -35,8 +41,9 @@ fn compile(clang: &str, program: &str, out: &Path) -> Result<(), Box<dyn Error>>
         .arg(format!("-ffile-prefix-map={}=.", env::current_dir()?.display()))
         .arg(format!("-I{headers}"))
         .args(kernel_headers())
+        .args(define)
         .args(["-c", &source, "-o"])
-        .arg(out.join(format!("{program}.bpf.o")))
+        .arg(object)
         .status()?;
     if status.success() { Ok(()) } else { Err(format!("{clang} cannot compile {source}: {status}").into()) }
 }

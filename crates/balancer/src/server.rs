@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use plimsoll_config::{Config, PeersConfig};
+use plimsoll_config::{Config, MechanismKind, PeersConfig};
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_policy::BackendId;
 
@@ -19,6 +19,7 @@ use crate::dispatch::{BuildFailed, PartitionedDispatch};
 use crate::http::target_hash::TargetHash;
 use crate::load_information::LoadIntake;
 use crate::mechanism::carry::Mechanism;
+use crate::mechanism::direct::DirectThreads;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::membership::configured::{Reload, warn_of_strange_addresses};
 use crate::membership::members::{self, MOST_MEMBERS, Members};
@@ -54,6 +55,9 @@ pub enum StartError {
     /// The back-ends before and after, which are there together for a while, are more than a cluster holds.
     #[error("old and new back-ends together are more than 65,534; replace them in several reloads")]
     TooManyBackends,
+    /// This system does not allow connections to be distributed at layer 4.
+    #[error("connections cannot be distributed at layer 4: {0}")]
+    Direct(String),
     /// This system does not allow connections to be handed off.
     #[error("connections cannot be handed off: {0}")]
     Handoff(String),
@@ -87,6 +91,8 @@ impl From<ControlError> for StartError {
 pub struct Balancer {
     shared: Arc<FrontEndShared>,
     systems: Arc<MechanismSystems>,
+    /// With the mechanism `direct`.
+    direct: Option<DirectThreads>,
     workers: Vec<WorkerThread>,
     control: Control,
     access_log: JoinHandle<()>,
@@ -114,9 +120,12 @@ impl PreparedBalancer {
     pub fn new(config: Config, user: Option<&RunUser>) -> Result<Self, StartError> {
         let most_connections = connections(&config, crate::rlimit::raise_open_file_limit());
         let anywhere = config.failover.is_some();
-        let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers, anywhere)?;
+        let is_direct = config.mechanism == MechanismKind::Direct;
+        let listeners = config.listeners.iter().map(|l| l.address);
+        let sockets = bind_all(listeners.filter(|_| !is_direct), config.workers, anywhere)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false, false)).transpose()?;
-        let systems = Mechanisms::start(&config, user).map_err(StartError::Handoff)?.unwrap_or_default();
+        let refused = if is_direct { StartError::Direct } else { StartError::Handoff };
+        let systems = Mechanisms::start(&config, user).map_err(refused)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
         let load_information = LoadIntake::prepare(&config.load_information)
             .map_err(|(address, error)| StartError::Listen { address, error })?;
@@ -161,13 +170,18 @@ impl PreparedBalancer {
             load_information,
             config: ArcSwap::from_pointee(config),
         });
+        let direct = systems.direct().map(|system| DirectThreads::start(&shared, system));
+        let direct = direct.transpose().map_err(StartError::Thread)?;
         let control = Control::start(Arc::clone(&shared), Arc::clone(&systems), admin)?;
         let start = |index| {
             WorkerThread::start(Arc::clone(&shared), Arc::clone(&systems), index).map_err(StartError::Thread)
         };
         let workers = (0..shared.counts.len()).map(start).collect::<Result<Vec<_>, _>>()?;
-        let listeners = Mutex::default();
-        let balancer = Balancer { shared, systems, workers, control, access_log: log_thread, listeners };
+        // Those of a switch are bound nowhere.
+        let unbound = shared.config.load().listeners.iter().map(|l| (l.address, l.address)).collect();
+        let listeners = Mutex::new(if direct.is_some() { unbound } else { BTreeMap::new() });
+        let access_log = log_thread;
+        let balancer = Balancer { shared, systems, direct, workers, control, access_log, listeners };
         balancer.listen(sockets);
         Ok(balancer)
     }
@@ -228,7 +242,7 @@ impl Balancer {
         keep_found(&mut members, &self.shared.backends.load());
         warn_of_strange_addresses(&new, &members);
         let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
-        let fresh = wanted.iter().copied().filter(|a| !listeners.contains_key(a));
+        let fresh = wanted.iter().copied().filter(|a| self.direct.is_none() && !listeners.contains_key(a));
         let sockets = bind_all(fresh, self.workers.len(), old.failover.is_some())?;
         access_log::probe(new.access_log.as_ref()).map_err(StartError::AccessLog)?;
         if self.shared.dispatch.members_with(new.backends.iter().map(|b| &b.name)) > MOST_MEMBERS {
@@ -252,6 +266,9 @@ impl Balancer {
             }
             stays
         });
+        if self.direct.is_some() {
+            listeners.extend(wanted.iter().map(|&address| (address, address)));
+        }
         drop(listeners);
         self.listen(sockets);
         self.control.rewatch();
@@ -274,6 +291,9 @@ impl Balancer {
             worker.join();
         }
         self.control.stop();
+        if let Some(direct) = self.direct {
+            direct.stop();
+        }
         Mechanisms::clear(&self.systems);
         self.shared.dispatch.close_log();
         self.shared.access_log.flush();

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, BackendConfig, ClassesConfig, DecisionLogConfig, DiscoveryConfig,
-    EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits, ListenerConfig,
-    LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig, ShadowConfig,
-    TargetConfig, Timeouts,
+    AccessLog, Admin, AdmissionConfig, BackendConfig, ClassesConfig, DecisionLogConfig, DirectConfig,
+    DiscoveryConfig, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits,
+    ListenerConfig, LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig,
+    ShadowConfig, TargetConfig, Timeouts,
 };
 
 /// A whole configuration.
@@ -28,6 +28,8 @@ pub struct Config {
     pub mechanism: MechanismKind,
     /// How connections are handed off; always there if `mechanism` needs it.
     pub handoff: Option<HandoffConfig>,
+    /// How connections are distributed at layer 4; always there if `mechanism` needs it.
+    pub direct: Option<DirectConfig>,
     /// When another front-end may take the virtual address over.
     pub failover: Option<FailoverConfig>,
     /// Other front-ends, which set the same boundaries.

@@ -111,7 +111,7 @@ impl Changes {
     }
 
     /// The changes that a running system cannot apply: number of workers, mechanism, user, filter of system calls, most of the
-    /// table `handoff`, and where the admin API listens.
+    /// tables `handoff` and `direct`, and where the admin API listens.
     #[must_use]
     pub fn needs_restart(&self) -> Vec<&KeyChange> {
         self.keys.iter().filter(|k| k.needs_restart()).collect()

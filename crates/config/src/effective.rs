@@ -85,6 +85,7 @@ impl Config {
             ("limits", self.limits.entries()),
             ("forwarded", self.forwarded.entries()),
             ("handoff", self.handoff.as_ref().map_or_else(Entries::new, |h| h.entries())),
+            ("direct", self.direct.as_ref().map_or_else(Entries::new, |d| d.entries())),
             ("failover", self.failover.as_ref().map_or_else(Entries::new, |f| f.entries())),
             ("peers", self.peers.as_ref().map_or_else(Entries::new, |p| p.entries())),
             ("load_information", self.load_information.entries()),

@@ -27,10 +27,10 @@ pub use diff::{BackendChange, Changes, KeyChange};
 pub use error::{ConfigError, ConfigErrors, FilePosition};
 pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
-    ClassFile, ClassesConfig, DecisionLogConfig, DiscoveryConfig, DiscoveryTransport, DynamicPattern,
-    EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey, HealthConfig, HealthProbe, Limits,
-    ListenerConfig, LoadInformationConfig, LoadSource, MechanismKind, PartitionBy, PartitionsConfig,
-    PeerConfig, PeersConfig, Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts,
-    WhenFull, class_costs,
+    ClassFile, ClassesConfig, DecisionLogConfig, DirectAttach, DirectConfig, DiscoveryConfig,
+    DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey,
+    HealthConfig, HealthProbe, Limits, ListenerConfig, LoadInformationConfig, LoadSource, MechanismKind,
+    OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement, PolicyConfig,
+    ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull, class_costs,
 };
 pub use value::{ConfigValue, size};

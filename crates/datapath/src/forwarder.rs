@@ -322,7 +322,7 @@ pub(crate) fn try_load() -> Result<(), DatapathError> {
 }
 
 impl NextHop {
-    fn check(&self) -> Result<(), DatapathError> {
+    pub(crate) fn check(&self) -> Result<(), DatapathError> {
         let bad = |mac: &layout::Mac| mac[0] & 1 != 0 || *mac == [0; 6];
         if self.ifindex == 0 || bad(&self.mac) || bad(&self.own_mac) || self.mac == self.own_mac {
             return Err(DatapathError::Invalid(format!(

@@ -4,6 +4,7 @@
 //! - [`shim`]: lets unmodified servers serve such connections.
 //! - [`Forwarder`]: on the front-end, forwards packets of handed-off connections to their back-ends.
 //! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
+//! - [`switch::Switch`]: distributes connections at layer 4 and forwards every packet of theirs.
 //! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
 //! - [`neighbor`]: the MAC address of another machine.
 //! - [`Vip`]: a virtual address on a back-end. [`AddressWatch`]: whether this machine has an address.
@@ -35,6 +36,7 @@ pub mod privileges;
 mod ring;
 mod run;
 pub mod shim;
+pub mod switch;
 mod sysctl;
 pub mod system;
 pub mod tcp;

@@ -30,17 +30,25 @@ pub(crate) struct NetworkInterface {
     pub(crate) mac: Option<Mac>,
     /// The most bytes of a merged packet (`gro_max_size`).
     pub(crate) merged_bytes: Option<u32>,
+    /// Whether it is a device of the kernel's own (veth, bridge, and so on), which no hardware stands behind.
+    pub(crate) is_virtual: bool,
 }
 
 impl NetworkInterface {
     fn of(message: &LinkMessage) -> Self {
-        let mut link =
-            Self { index: message.header.index, name: String::new(), mac: None, merged_bytes: None };
+        let mut link = Self {
+            index: message.header.index,
+            name: String::new(),
+            mac: None,
+            merged_bytes: None,
+            is_virtual: false,
+        };
         let ethernet = message.header.link_layer_type == LinkLayerType::Ether;
         for attribute in &message.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => link.name.clone_from(name),
                 LinkAttribute::Address(mac) if ethernet => link.mac = mac.as_slice().try_into().ok(),
+                LinkAttribute::LinkInfo(_) => link.is_virtual = true,
                 LinkAttribute::GroMaxSize(bytes) => link.merged_bytes = Some(*bytes),
                 _ => {}
             }

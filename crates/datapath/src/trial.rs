@@ -44,6 +44,20 @@ impl PacketVerdict {
     }
 }
 
+impl ProgramTrial {
+    /// The same of a program that says what becomes of a packet in the words of XDP (`XDP_` in `linux/bpf.h`), as which it was
+    /// read in those of tc.
+    pub(crate) fn of_xdp(self) -> Self {
+        let verdict = match self.verdict {
+            PacketVerdict::Drop => PacketVerdict::Pass,
+            PacketVerdict::Other(1) => PacketVerdict::Drop,
+            PacketVerdict::Other(3 | 4) => PacketVerdict::Redirect,
+            other => other,
+        };
+        Self { verdict, ..self }
+    }
+}
+
 pub(crate) fn try_frame(
     program: BorrowedFd<'_>,
     frame: &[u8],

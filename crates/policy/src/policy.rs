@@ -78,6 +78,7 @@ pub struct Capabilities {
     shows_state: Option<CastRef<dyn ShowsState>>,
     saves_state: Option<(CastRef<dyn SavesState>, Cast<dyn SavesState>)>,
     uses_classes: bool,
+    needs_content: Option<&'static str>,
 }
 
 impl Capabilities {
@@ -93,6 +94,7 @@ impl Capabilities {
         shows_state: None,
         saves_state: None,
         uses_classes: false,
+        needs_content: None,
     };
 
     /// Adds [`Polls`].
@@ -149,6 +151,13 @@ impl Capabilities {
         Self { uses_classes: true, ..self }
     }
 
+    /// Says that it decides by what a request asks for, and so cannot decide about a connection whose requests are not known yet;
+    /// `why` says what it asks of a request, as the end of "it decides by ...".
+    #[must_use]
+    pub const fn needs_content(self, why: &'static str) -> Self {
+        Self { needs_content: Some(why), ..self }
+    }
+
     /// The names of its capabilities, for lists.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
@@ -162,6 +171,7 @@ impl Capabilities {
             (self.shows_state.is_some(), "shows_state"),
             (self.saves_state.is_some(), "saves_state"),
             (self.uses_classes, "uses_classes"),
+            (self.needs_content.is_some(), "needs_content"),
         ];
         all.into_iter().filter_map(|(has, name)| has.then_some(name)).collect()
     }
@@ -188,6 +198,12 @@ impl Capabilities {
     #[must_use]
     pub const fn depends_on_classes(&self) -> bool {
         self.uses_classes
+    }
+
+    /// By what of a request it decides; `None` for a policy that can decide about a connection whose requests are not known yet.
+    #[must_use]
+    pub const fn content_needed(&self) -> Option<&'static str> {
+        self.needs_content
     }
 
     /// Whether front-ends can share its state.

@@ -106,6 +106,7 @@ fn phase_name(phase: FlowPhase) -> &'static str {
         FlowPhase::Returning => "returning",
         FlowPhase::HalfClosed => "half_closed",
         FlowPhase::Over => "over",
+        FlowPhase::Opening => "opening",
         FlowPhase::LeftOver => "left_over",
     }
 }

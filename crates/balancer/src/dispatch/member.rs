@@ -24,6 +24,6 @@ impl Member {
 }
 
 /// The identity of a back-end for policies that hash: depends on its name alone.
-pub(super) fn key_of(name: &str) -> u64 {
+pub(crate) fn key_of(name: &str) -> u64 {
     TargetId::from_key(name.as_bytes()).0
 }

@@ -1,6 +1,7 @@
 //! The only part of the live system that drives the core. All its inputs pass through here, in one order,
 //! under one lock: the decision log records that order, and a replay repeats it.
 
+mod ahead;
 mod asks;
 mod build;
 mod inspection;
@@ -33,7 +34,7 @@ pub(crate) use asks::{AsksBackends, PollNews};
 pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;
-pub(crate) use member::Member;
+pub(crate) use member::{Member, key_of};
 pub(crate) use part::DataPart;
 pub(crate) use partitioned::PartitionedDispatch;
 pub(crate) use state::{DispatchCounts, OfferedRequest, Reason};

@@ -54,6 +54,8 @@ pub(crate) enum FlowPhase {
     HalfClosed,
     /// It is over, and the client's last packets are still forwarded.
     Over,
+    /// Only first packets of it have come.
+    Opening,
     /// A process of this front-end before this one handed it off, and no agent has claimed it yet.
     LeftOver,
 }

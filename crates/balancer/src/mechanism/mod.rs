@@ -4,6 +4,7 @@
 //! requests, and that depends only on the trait.
 
 pub(crate) mod carry;
+pub(crate) mod direct;
 pub(crate) mod handoff;
 pub(crate) mod proxy;
 pub(crate) mod registry;

@@ -9,6 +9,7 @@ use plimsoll_config::Config;
 use plimsoll_datapath::privileges::RunUser;
 
 use super::carry::{Carried, ClientRequest, FlowState, Mechanism};
+use super::direct::{Direct, DirectSystem};
 use super::handoff::Handoffs;
 use super::proxy::Proxy;
 use crate::accepted::Accepted;
@@ -128,8 +129,16 @@ macro_rules! mechanisms {
 
 // One line for each, those first that decline what they are not for.
 mechanisms! {
+    Direct direct: Direct = "direct";
     Handoff handoff: Handoffs = "handoff";
     Proxy proxy: Proxy = "proxy";
+}
+
+impl MechanismSystems {
+    /// That of the mechanism `direct`, where it is in use.
+    pub(crate) fn direct(&self) -> Option<&Arc<DirectSystem>> {
+        self.direct.as_ref()
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use plimsoll_balancer::{Balancer, PreparedBalancer, StartError};
-use plimsoll_config::Config;
+use plimsoll_config::{Config, MechanismKind};
 use plimsoll_datapath::privileges::{Identity, PrivilegeDrop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -51,7 +51,10 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let config = load(&args.config)?;
     let (balancer, identity) = start(args, &config)?;
     for address in balancer.addresses() {
-        tracing::info!("listening on http://{address}");
+        match config.mechanism {
+            MechanismKind::Direct => tracing::info!("distributing connections to {address}"),
+            _ => tracing::info!("listening on http://{address}"),
+        }
     }
     if let Some(admin) = balancer.admin_address() {
         tracing::info!("admin API on http://{admin}");

@@ -226,6 +226,13 @@ fn loads(information: &LoadInformationConfig) -> Option<String> {
 }
 
 fn mechanism(config: &Config) -> String {
+    if let Some(direct) = &config.direct {
+        return format!(
+            "direct at {}, {} choices ahead for each CPU",
+            direct.interfaces.join(", "),
+            direct.choices
+        );
+    }
     let Some(handoff) = &config.handoff else { return "proxy".to_owned() };
     let with_agent = config.backends.iter().filter(|b| b.agent.is_some()).count();
     let fallback = if handoff.fallback { "; proxy where that is not possible" } else { "" };

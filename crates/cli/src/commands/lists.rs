@@ -50,6 +50,7 @@ struct RegistryEntry {
     params: &'static [ParamSpec],
     /// For a policy.
     load_use: Option<LoadUse>,
+    needs_content: Option<&'static str>,
 }
 
 pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
@@ -61,6 +62,7 @@ pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
             source: s.source,
             params: s.params,
             load_use: Some(s.load_use),
+            needs_content: s.capabilities.content_needed(),
         })
         .collect();
     show("Policy", &entries, args)
@@ -76,6 +78,7 @@ pub(crate) fn models(args: &Args) -> Result<(), CliError> {
             source: s.source,
             params: s.params,
             load_use: None,
+            needs_content: None,
         })
         .collect();
     show("Model", &entries, args)
@@ -127,6 +130,7 @@ fn json(e: &RegistryEntry) -> serde_json::Value {
     });
     if let Some(load_use) = e.load_use {
         entry["load_use"] = load_use.name().into();
+        entry["needs_content"] = e.needs_content.into();
         entry["load_information"] = load_use.sources().into();
     }
     entry

@@ -50,6 +50,7 @@ pub(super) fn front_end(config: &Config, needs: &[FileNeed]) -> Result<Identity,
 pub(super) fn work_of(config: &Config) -> KeptWork {
     match config.mechanism {
         MechanismKind::Proxy => KeptWork::Proxy,
+        MechanismKind::Direct => KeptWork::Distribute,
         MechanismKind::Handoff | MechanismKind::Auto => KeptWork::HandOff,
     }
 }

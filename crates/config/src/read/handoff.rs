@@ -1,23 +1,34 @@
 //! Reads `[handoff]` and checks it against listeners and back-ends.
 
+use toml::de::DeTable;
+
 use crate::read::peers::PlacedListener;
+use crate::read::tables::one;
 use crate::reader::{ConfigReader, DeclaredTable};
 use crate::sections::{BackendConfig, HandoffConfig, MechanismKind};
 
-/// The table `[handoff]`; `None` with a mechanism that hands nothing off.
+/// The table `[handoff]`; `None` inside with a mechanism that hands nothing off.
 pub(super) fn read<'a>(
     reader: &mut ConfigReader<'a>,
-    section: &DeclaredTable<'a>,
+    root: &'a DeTable<'a>,
+    top: &DeclaredTable<'_>,
     mechanism: MechanismKind,
-) -> Option<HandoffConfig> {
+    listeners: &[PlacedListener],
+    backends: (&[BackendConfig], bool),
+) -> Option<Option<HandoffConfig>> {
+    let section = one(reader, root, "handoff")?;
     if section.table.is_none() && !mechanism.hands_off() {
-        return None;
+        return Some(None);
     }
-    HandoffConfig::read(reader, section).filter(|_| mechanism.hands_off())
+    let handoff = HandoffConfig::read(reader, &section).filter(|_| mechanism.hands_off());
+    if mechanism.hands_off() {
+        check_peers(reader, top, listeners, backends);
+    }
+    Some(handoff)
 }
 
 /// Checks that listeners and back-ends allow handoff.
-pub(super) fn check_peers(
+fn check_peers(
     reader: &mut ConfigReader<'_>,
     top: &DeclaredTable<'_>,
     listeners: &[PlacedListener],

@@ -1,5 +1,6 @@
 //! From the text of a file to a checked configuration.
 
+mod direct;
 mod discovery;
 mod failover;
 mod front_ends;
@@ -106,16 +107,15 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let timeouts = part(reader, root, Timeouts::read, "timeouts");
     let limits = part(reader, root, Limits::read, "limits");
     let forwarded = part(reader, root, Forwarded::read, "forwarded");
-    let handoff_section = one(reader, root, "handoff")?;
-    let handoff = handoff::read(reader, &handoff_section, mechanism);
-    if mechanism.hands_off() {
-        handoff::check_peers(reader, &top, &listeners, (&backends, discovery.is_some()));
-    }
+    let handoff = handoff::read(reader, root, &top, mechanism, &listeners, (&backends, discovery.is_some()))?;
     let failover_section = one(reader, root, "failover")?;
     let failover = failover::read(reader, &failover_section, mechanism, &listeners);
     let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policy.as_ref() };
     let peers = front_ends::read(reader, root, &beside)?;
     let load_information = part(reader, root, LoadInformationConfig::read_checked, "load_information");
+    let policies = (policy.as_ref(), shadow.as_ref());
+    let chosen = direct::ChosenSections { mechanism, listeners: &listeners, policies };
+    let direct = direct::read(reader, root, &chosen, load_information.as_ref())?;
     let admin_section = one(reader, root, "admin")?;
     let admin = Admin::read(reader, &admin_section);
     let access_log = switched(reader, root, AccessLog::read, "access_log");
@@ -133,6 +133,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         shadow,
         mechanism,
         handoff,
+        direct,
         failover,
         peers,
         load_information: load_information?,

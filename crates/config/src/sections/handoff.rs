@@ -116,7 +116,7 @@ const INTERFACES_MAX: usize = 16;
 const INTERFACE_BYTES: usize = 15;
 
 /// Names of network interfaces.
-struct Interfaces;
+pub(super) struct Interfaces;
 
 impl KeyForm<Vec<String>> for Interfaces {
     fn read<'a>(

@@ -4,6 +4,7 @@ mod admin;
 mod admission;
 mod backends;
 mod classes;
+mod direct;
 mod discovery;
 mod ejection;
 mod failover;
@@ -24,6 +25,7 @@ pub use admin::Admin;
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
 pub use backends::{BackendConfig, BackendName, ListenerConfig};
 pub use classes::{ClassFile, ClassesConfig, class_costs};
+pub use direct::{DirectAttach, DirectConfig, OnFailure, OnStop};
 pub use discovery::{DiscoveryConfig, DiscoveryTransport};
 pub use ejection::EjectionConfig;
 pub use failover::FailoverConfig;
@@ -57,6 +59,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     Limits::SECTION,
     Forwarded::SECTION,
     HandoffConfig::SECTION,
+    DirectConfig::SECTION,
     FailoverConfig::SECTION,
     PeersConfig::SECTION,
     LoadInformationConfig::SECTION,

@@ -13,7 +13,8 @@ keys! {
         "workers" workers: usize =
             Words("the number of CPUs available"), Integer { min: 1, max: 1024 } => Threads, restart;
         /// How a chosen back-end gets the request: `proxy`, the front-end passes request and response on; `handoff`, the
-        /// back-end gets the client's connection and answers the client directly; `auto`, each request in the way that costs
+        /// back-end gets the client's connection and answers the client directly; `direct`, connections are distributed at layer 4, and back-ends
+        /// answer clients directly; `auto`, each request in the way that costs
         /// less.
         "mechanism" mechanism: MechanismKind = Is("proxy"), Choice(MechanismKind::WORDS), restart;
         /// Whom a front-end that root starts becomes, once it has started: a user, by name or number, or `root`; `auto`:
@@ -29,6 +30,7 @@ words! {
     pub enum MechanismKind {
         Proxy = "proxy" / "The front-end passes request and response on.",
         Handoff = "handoff" / "The back-end gets the client's connection and answers the client directly.",
+        Direct = "direct" / "Connections are distributed at layer 4, and back-ends answer clients directly.",
         Auto = "auto" / "Requests are handed off where that costs less, and the others are proxied.",
     }
 }

@@ -100,7 +100,7 @@ fn every_default_in_the_schema_is_accepted_as_that_default() {
     let mut checked = 0;
     for (table, section) in schema["properties"].as_object().unwrap() {
         let Some(keys) = section["properties"].as_object() else { continue };
-        if ["discovery", "handoff", "failover", "peers", "classes"].contains(&table.as_str()) {
+        if ["discovery", "handoff", "direct", "failover", "peers", "classes"].contains(&table.as_str()) {
             // Another file has to be there: see `files`.
             continue;
         }

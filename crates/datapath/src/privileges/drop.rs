@@ -26,6 +26,8 @@ pub enum KeptWork {
     Answer,
     /// A front-end that hands connections off, and may open listeners.
     HandOff,
+    /// A front-end whose packet program distributes connections.
+    Distribute,
     /// An agent, which takes connections over.
     TakeOver {
         /// Whether they have ports that only the privileged bind.
@@ -42,7 +44,7 @@ impl KeptWork {
             Self::Answer => CapabilitySet::empty(),
             Self::Proxy => CapabilitySet::NET_BIND_SERVICE,
             Self::HandOff | Self::TakeOver { low_ports: true } => datapath | CapabilitySet::NET_BIND_SERVICE,
-            Self::TakeOver { low_ports: false } => datapath,
+            Self::Distribute | Self::TakeOver { low_ports: false } => datapath,
         }
     }
 }
@@ -107,7 +109,8 @@ impl PrivilegeDrop<'_> {
             return Some("as configured".to_owned());
         }
         // A kernel may lack it. What was given away is worth more than this is on top of it.
-        let uses_bpf = matches!(self.work, KeptWork::HandOff | KeptWork::TakeOver { .. });
+        let uses_bpf =
+            matches!(self.work, KeptWork::HandOff | KeptWork::Distribute | KeptWork::TakeOver { .. });
         seccomp::install(uses_bpf).err().map(|error| error.to_string())
     }
 

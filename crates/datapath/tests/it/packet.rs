@@ -47,6 +47,23 @@ impl Packet {
         tcp
     }
 
+    /// A UDP datagram with this payload between the same ends.
+    pub(crate) fn udp(&self, payload: &[u8]) -> Vec<u8> {
+        let mut frame = self.frame();
+        let (header, at) = if self.from.is_ipv4() { (20, ETHERNET + 9) } else { (40, ETHERNET + 6) };
+        frame[at] = 17;
+        frame.truncate(ETHERNET + header + 4);
+        let length = u16::try_from(8 + payload.len()).unwrap();
+        frame.extend(length.to_be_bytes());
+        frame.extend([0, 0]);
+        frame.extend(payload);
+        match self.from.is_ipv4() {
+            true => frame[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&(20 + length).to_be_bytes()),
+            false => frame[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&length.to_be_bytes()),
+        }
+        frame
+    }
+
     /// The frame, without checksums: packet programs do not look at them.
     pub(crate) fn frame(&self) -> Vec<u8> {
         self.with(0, &[])

@@ -1,7 +1,9 @@
 //! Phases of assigned requests, and prepared choices.
 
 use super::{Assigned, Core, Ending, OfferOptions, Offered, Phase, Witness};
-use crate::request::{Request, TargetId};
+use crate::cluster::BackendId;
+use crate::decision::PollAnswer;
+use crate::request::{Kind, Request, TargetId};
 use crate::time::Time;
 
 impl<W: Witness> Core<W> {
@@ -47,22 +49,29 @@ impl<W: Witness> Core<W> {
         }
     }
 
-    /// Prepares a choice for a request that has not come yet; for policies that ignore the request. Counts as
-    /// load until [`Core::take`] and [`Core::complete`], or [`Core::withdraw`]. `None` at the admission
-    /// limit.
+    /// Prepares a choice for a connection that has not come yet; for policies that ignore what is asked for. Where the policy asks
+    /// back-ends, the loads in its view answer. Counts as load until [`Core::take`] and [`Core::complete`], or
+    /// [`Core::withdraw`]. `None` at the admission limit.
     pub fn prepare(&mut self, number: u64, now: Time) -> Option<Assigned> {
         self.advance(now);
         if !self.has_room() || !self.waiting.is_empty() {
             return None;
         }
         let options = OfferOptions { begins: Phase::Prepared, ..OfferOptions::PLAIN };
-        match self.offer_with(&Request::of(number, TargetId(0)), &options, now) {
-            Offered::Assigned(assigned) => Some(assigned),
-            Offered::Poll(_) | Offered::Waits => {
+        let request = Request { kind: Kind::Connection, ..Request::of(number, TargetId(0)) };
+        let mut offered = Some(self.offer_with(&request, &options, now));
+        if let Some(Offered::Poll(asked)) = offered {
+            let load_of = |&b: &BackendId| PollAnswer::of(b, self.cluster.load(b));
+            let answers: Vec<PollAnswer> = asked.as_slice().iter().map(load_of).collect();
+            offered = self.answer(number, &answers, now);
+        }
+        match offered {
+            Some(Offered::Assigned(assigned)) => Some(assigned),
+            Some(Offered::Poll(_) | Offered::Waits) => {
                 self.give_up(number, now);
                 None
             }
-            Offered::Rejected(_) => None,
+            Some(Offered::Rejected(_)) | None => None,
         }
     }
 
@@ -77,10 +86,11 @@ impl<W: Witness> Core<W> {
         assigned.at = now;
         assigned.phase = Phase::Active;
         self.perhaps_recent(assigned, now);
+        // A choice of an earlier policy is load as before; neither the policy nor its run knows of it.
         if self.is_own(assigned) {
             self.policy.on_assign(request, assigned.backend, &self.cluster, now);
+            self.witness.taken(assigned, request, now);
         }
-        self.witness.taken(assigned, request, now);
     }
 
     /// Withdraws a prepared choice. One that was already taken ends as failed.

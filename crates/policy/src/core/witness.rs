@@ -55,7 +55,7 @@ pub trait Witness {
         let _ = (assigned, from, to, own, now);
     }
 
-    /// This request took a prepared choice.
+    /// This request took a prepared choice of the current policy.
     fn taken(&mut self, assigned: &Assigned, request: &Request, now: Time) {
         let _ = (assigned, request, now);
     }

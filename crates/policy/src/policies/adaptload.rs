@@ -106,7 +106,10 @@ impl ShowsState for AdaptLoad {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shares_state::<AdaptLoad>().shows_state::<AdaptLoad>();
+static CAPABILITIES: Capabilities = Capabilities::NONE
+    .shares_state::<AdaptLoad>()
+    .shows_state::<AdaptLoad>()
+    .needs_content("the size of what a request asks for");
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(AdaptLoad::new(&AdaptLoadParams::of(params), context.seed)))

@@ -190,7 +190,8 @@ impl ShowsState for AdaptLoadQueue {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<AdaptLoadQueue>();
+static CAPABILITIES: Capabilities =
+    Capabilities::NONE.shows_state::<AdaptLoadQueue>().needs_content("the size of what a request asks for");
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(AdaptLoadQueue::new(&AdaptLoadQueueParams::of(params), context.seed)))

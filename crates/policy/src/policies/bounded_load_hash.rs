@@ -108,7 +108,8 @@ impl ShowsState for BoundedLoadHash {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<BoundedLoadHash>();
+static CAPABILITIES: Capabilities =
+    Capabilities::NONE.shows_state::<BoundedLoadHash>().needs_content("the target that a request asks for");
 
 fn build(_: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(BoundedLoadHash::new(BoundedLoadHashParams::of(params))))

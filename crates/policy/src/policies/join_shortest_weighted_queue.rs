@@ -119,7 +119,9 @@ impl ShowsState for JoinShortestWeightedQueue {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<JoinShortestWeightedQueue>();
+static CAPABILITIES: Capabilities = Capabilities::NONE
+    .shows_state::<JoinShortestWeightedQueue>()
+    .needs_content("the size of what a request asks for");
 
 fn build(context: &BuildContext, _: &ParamSet) -> Built {
     Ok(Box::new(JoinShortestWeightedQueue::new(context.seed)))

@@ -190,7 +190,10 @@ impl SavesState for Lard {
 const NO_BACKEND: u64 = u64::MAX;
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<Lard>().saves_state::<Lard>();
+static CAPABILITIES: Capabilities = Capabilities::NONE
+    .shows_state::<Lard>()
+    .saves_state::<Lard>()
+    .needs_content("the target that a request asks for");
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     let mut policy = Lard::new(&LardParams::of(params))?;

@@ -241,7 +241,10 @@ impl SavesState for LardR {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LardR>().saves_state::<LardR>();
+static CAPABILITIES: Capabilities = Capabilities::NONE
+    .shows_state::<LardR>()
+    .saves_state::<LardR>()
+    .needs_content("the target that a request asks for");
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     let mut policy = LardR::new(&LardRParams::of(params))?;

@@ -184,7 +184,8 @@ impl ShowsState for LbGc {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LbGc>();
+static CAPABILITIES: Capabilities =
+    Capabilities::NONE.shows_state::<LbGc>().needs_content("the target that a request asks for");
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(LbGc::new(&LbGcParams::of(params), context)))

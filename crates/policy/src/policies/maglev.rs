@@ -127,6 +127,15 @@ impl Maglev {
     }
 }
 
+/// The table of a consistent hash with so many slots, a prime number, for back-ends given by key, index and weight in steps. The
+/// order in which they are given does not matter. Empty without back-ends.
+#[must_use]
+pub fn table_of(members: &[(u64, BackendId, u32)], slots: u64) -> Vec<BackendId> {
+    let mut members: Vec<_> = members.iter().copied().filter(|&(_, _, weight)| weight > 0).collect();
+    members.sort_unstable();
+    filled(preferences(&members, slots), slots)
+}
+
 /// The preference lists of back-ends given by key, index and weight.
 fn preferences(members: &[(u64, BackendId, u32)], slots: u64) -> Vec<Preferences> {
     let most = members.iter().map(|&(_, _, weight)| weight).max().unwrap_or(1);
@@ -211,7 +220,8 @@ impl ShowsState for Maglev {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<Maglev>();
+static CAPABILITIES: Capabilities =
+    Capabilities::NONE.shows_state::<Maglev>().needs_content("the target that a request asks for");
 
 fn build(_: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(Maglev::new(&MaglevParams::of(params))))

@@ -90,7 +90,8 @@ impl ShowsState for SitaE {
 }
 
 /// Its capabilities.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<SitaE>();
+static CAPABILITIES: Capabilities =
+    Capabilities::NONE.shows_state::<SitaE>().needs_content("the size of what a request asks for");
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     let params = SitaEParams::of(params);

@@ -71,7 +71,14 @@ impl Policy for UriHash {
     fn choose(&mut self, request: &Request, view: &ClusterView, _: Time) -> Decision {
         assign_or_reject(self.winner(request.target, view))
     }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
 }
+
+/// Its capabilities.
+static CAPABILITIES: Capabilities = Capabilities::NONE.needs_content("the target that a request asks for");
 
 fn build(_: &BuildContext, _: &ParamSet) -> Built {
     Ok(Box::<UriHash>::default())
@@ -83,7 +90,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["lb", "rendezvous", "hrw"],
     summary: "the target's hash decides (LARD's LB), by rendezvous hashing",
     source: "Pai et al., ASPLOS 1998, section 2.3; Thaler, Ravishankar 1998",
-    capabilities: &Capabilities::NONE,
+    capabilities: &CAPABILITIES,
     load_use: LoadUse::None,
     weighted: true,
     params: &[],

@@ -6,6 +6,7 @@ mod bodies;
 mod bounds;
 mod crash;
 mod departures;
+mod direct;
 mod discovery;
 mod distance;
 mod failover;

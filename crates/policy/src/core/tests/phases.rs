@@ -72,3 +72,25 @@ fn a_choice_made_ahead_is_load_until_it_is_taken_or_withdrawn() {
     let full: Vec<Assigned> = (10..13).map_while(|n| core.prepare(n, at(8))).collect();
     assert_eq!((full.len(), core.prepare(13, at(8)), core.waiting()), (3, None, 0));
 }
+
+#[test]
+fn where_the_policy_asks_back_ends_known_loads_answer_for_a_choice_made_ahead() {
+    let spec = crate::find("random_polling").unwrap();
+    let params = spec.read(&[("size".to_owned(), "2".to_owned())]).unwrap();
+    let policy = spec.build(&crate::BuildContext::default(), &params).unwrap();
+    let mut core = Core::new(policy, Cluster::new(2), fixed(9, 0));
+    let chosen: Vec<BackendId> = (0..6).map(|n| core.prepare(n, at(1)).unwrap().backend).collect();
+    let of_first = chosen.iter().filter(|&&b| b == B0).count();
+    assert_eq!((of_first, core.reserved(), core.view().total_load()), (3, 0, 6));
+}
+
+#[test]
+fn a_choice_of_an_earlier_policy_is_taken_silently() {
+    let mut core = core(2, fixed(3, 9));
+    let mut early = core.prepare(0, at(1)).unwrap();
+    core.replace_policy(Box::<Everything>::default(), fixed(3, 9));
+    core.take(&mut early, &Request::of(0, TargetId(77)), at(2));
+    assert_eq!((stat(&core, "outstanding"), core.view().total_load()), (0.0, 1));
+    core.complete(&early, ANSWERED, at(3));
+    assert_eq!((stat(&core, "outstanding"), core.view().total_load()), (0.0, 0));
+}

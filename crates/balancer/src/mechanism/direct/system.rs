@@ -1,0 +1,121 @@
+//! The packet program and what is shown of it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plimsoll_config::{BackendName, Config, DirectAttach, DirectConfig, MechanismKind, OnStop};
+use plimsoll_datapath::privileges::RunUser;
+use plimsoll_datapath::switch::{ConnHolder, ConnTable, Switch, SwitchConfig, SwitchHook, Transport};
+use plimsoll_policy::BackendId;
+use plimsoll_switch::BookCounts;
+
+use crate::mechanism::carry::{FlowPhase, FlowState};
+
+/// What the loop has shown last.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ShownConns {
+    pub(super) conns: usize,
+    pub(super) opening: usize,
+    pub(super) prepared: usize,
+    pub(super) counts: BookCounts,
+    /// Who is who in the packet program.
+    pub(super) holders: Vec<(ConnHolder, BackendId, BackendName)>,
+}
+
+/// The packet program, and what is shown of its connections.
+pub(crate) struct DirectSystem {
+    pub(super) switch: Arc<Switch>,
+    on_stop: OnStop,
+    shown: Mutex<ShownConns>,
+}
+
+impl DirectSystem {
+    /// Loads the packet program, if the configuration asks for it, for a process that is to become `user`.
+    ///
+    /// # Errors
+    /// Why this system does not allow it, in words.
+    pub(super) fn start(config: &Config, user: Option<&RunUser>) -> Result<Option<Arc<Self>>, String> {
+        let Some(direct) = config.direct.as_ref().filter(|_| config.mechanism == MechanismKind::Direct)
+        else {
+            return Ok(None);
+        };
+        let switch = Switch::open_for(&wanted(direct), user).map_err(|error| error.to_string())?;
+        tracing::info!("packets are forwarded at {}", switch.attached().join(", "));
+        let system = Self { switch: Arc::new(switch), on_stop: direct.on_stop, shown: Mutex::default() };
+        let addresses: Vec<SocketAddr> = config.listeners.iter().map(|l| l.address).collect();
+        system.serve(&addresses);
+        Ok(Some(Arc::new(system)))
+    }
+
+    /// Distributes connections to these addresses.
+    pub(super) fn serve(&self, addresses: &[SocketAddr]) {
+        let services: Vec<_> = addresses.iter().map(|&address| (address, Transport::Tcp)).collect();
+        if let Err(error) = self.switch.set_services(&services) {
+            tracing::error!(%error, "connections to changed listeners are not distributed");
+        }
+    }
+
+    pub(super) fn show(&self, shown: ShownConns) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+    }
+
+    pub(super) fn shown(&self) -> ShownConns {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The process ends: packets are forwarded without it, unless they are not to be.
+    pub(super) fn clear(&self) {
+        if self.on_stop == OnStop::Forward {
+            return;
+        }
+        if let Err(error) = self.switch.clear_and_detach() {
+            tracing::warn!(%error, "something of the packet program stays behind");
+        }
+    }
+
+    pub(super) fn visit_flows(&self, visit: &mut dyn FnMut(FlowState)) -> Result<(), String> {
+        let now_ns = plimsoll_datapath::now_ns();
+        let since = |then_ns: u64| Duration::from_nanos(now_ns.saturating_sub(then_ns));
+        let holders = self.shown().holders;
+        for table in ConnTable::ALL {
+            let listed = self.switch.for_each(table, |conn, entry| {
+                let holder = holders.iter().find(|(holder, _, _)| *holder == entry.holder);
+                let phase = match table {
+                    _ if entry.rst => FlowPhase::Over,
+                    _ if entry.fin => FlowPhase::HalfClosed,
+                    ConnTable::Opening => FlowPhase::Opening,
+                    ConnTable::Established | ConnTable::Hashed => FlowPhase::Held,
+                };
+                visit(FlowState {
+                    flow: conn.flow,
+                    backend: holder.map(|(_, backend, _)| backend.index()),
+                    age: since(entry.began_ns),
+                    idle: since(entry.last_seen_ns),
+                    // Answers do not pass here, and acknowledgments count from a number that is not known.
+                    acknowledged_bytes: 0,
+                    forwarded_packets: entry.packets,
+                    forwarded_bytes: entry.bytes,
+                    phase,
+                });
+            });
+            listed.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+fn wanted(direct: &DirectConfig) -> SwitchConfig {
+    SwitchConfig {
+        instance: direct.name.clone(),
+        interfaces: direct.interfaces.clone(),
+        hook: match direct.attach {
+            DirectAttach::Auto => SwitchHook::Auto,
+            DirectAttach::Tc => SwitchHook::Tc,
+            DirectAttach::Xdp => SwitchHook::Xdp,
+        },
+        connections: direct.connections,
+        opening: direct.opening,
+        sample_bytes: 0,
+    }
+}

@@ -1,0 +1,117 @@
+//! The threads of the mechanism: the switch's loop, and one that tells it of back-ends and of the configuration.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plimsoll_config::Config;
+use plimsoll_policy::BackendId;
+use plimsoll_switch::{ConnTimes, SwitchBackend, SwitchCommand, SwitchLoop, SwitchOptions};
+
+use super::dispatching::Dispatching;
+use super::members::{Ways, members};
+use super::system::{DirectSystem, ShownConns};
+use crate::shared::FrontEndShared;
+
+/// How often back-ends are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The running threads.
+pub(crate) struct DirectThreads {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl DirectThreads {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// When the system has no thread to give, or the kernel refuses what the loop needs.
+    pub(crate) fn start(shared: &Arc<FrontEndShared>, system: &Arc<DirectSystem>) -> io::Result<Self> {
+        let by = Dispatching { dispatch: Arc::clone(shared.dispatch.first()), hash: shared.hash };
+        let options = options(&shared.config.load(), shared.hash.table_seed());
+        let switch_loop =
+            SwitchLoop::new(Arc::clone(&system.switch), by, options).map_err(io::Error::other)?;
+        let (sender, receiver) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let looping = {
+            let (system, shared) = (Arc::clone(system), Arc::clone(shared));
+            let work = move || run(switch_loop, &receiver, (&system, &shared));
+            std::thread::Builder::new().name("switch".into()).spawn(work)?
+        };
+        let telling = {
+            let (shared, stop) = (Arc::clone(shared), Arc::clone(&stop));
+            let work = move || tell(&shared, &sender, &stop);
+            std::thread::Builder::new().name("switch-members".into()).spawn(work)?
+        };
+        Ok(Self { stop, threads: vec![telling, looping] })
+    }
+
+    /// Ends the threads: connections go on without them.
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the switch ended by a panic");
+            }
+        }
+    }
+}
+
+fn run(
+    switch_loop: SwitchLoop<Dispatching>,
+    commands: &Receiver<SwitchCommand>,
+    (system, shared): (&DirectSystem, &FrontEndShared),
+) {
+    let named = |id: BackendId| shared.backends.load().get(id.index()).map(|b| Arc::clone(&b.name));
+    let look = |running: &SwitchLoop<Dispatching>| {
+        let book = running.book();
+        system.show(ShownConns {
+            conns: book.len(),
+            opening: book.opening(),
+            prepared: book.prepared(),
+            counts: book.counts(),
+            holders: running
+                .backends()
+                .filter_map(|(holder, backend)| Some((holder, backend.id, named(backend.id)?)))
+                .collect(),
+        });
+    };
+    if let Err(error) = switch_loop.run(commands, look) {
+        tracing::error!(%error, "the policy chooses no more: new connections go by the hash");
+    }
+}
+
+/// Tells the loop of changes, until the front-end stops.
+fn tell(shared: &FrontEndShared, to: &Sender<SwitchCommand>, stop: &AtomicBool) {
+    let mut ways = Ways::default();
+    let mut config = shared.config.load_full();
+    let mut told: Option<Vec<SwitchBackend>> = None;
+    while !stop.load(Ordering::Relaxed) {
+        let now = shared.config.load_full();
+        let mut commands = Vec::new();
+        if !Arc::ptr_eq(&now, &config) {
+            commands.push(SwitchCommand::Options(options(&now, shared.hash.table_seed())));
+            config = now;
+        }
+        let found = members(shared, &mut ways);
+        if told.as_ref() != Some(&found) {
+            told = Some(found.clone());
+            commands.push(SwitchCommand::Backends(found));
+        }
+        // The loop has ended, and has said why.
+        if commands.into_iter().any(|command| to.send(command).is_err()) {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn options(config: &Config, seed: u64) -> SwitchOptions {
+    let times = ConnTimes::default();
+    let Some(direct) = &config.direct else { return SwitchOptions { depth: 1, times, seed } };
+    SwitchOptions { depth: direct.choices, times: ConnTimes { idle: direct.idle_timeout, ..times }, seed }
+}

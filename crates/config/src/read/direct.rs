@@ -1,0 +1,95 @@
+//! Reads `[direct]` and checks what else is configured against it.
+
+use toml::de::DeTable;
+
+use crate::read::peers::PlacedListener;
+use crate::read::tables::one;
+use crate::reader::ConfigReader;
+use crate::sections::{
+    DirectConfig, LoadInformationConfig, LoadSource, MechanismKind, PolicyConfig, ShadowConfig,
+};
+
+/// What else is configured.
+pub(super) struct ChosenSections<'a> {
+    pub(super) mechanism: MechanismKind,
+    pub(super) listeners: &'a [PlacedListener],
+    /// The live policy, and the one beside it.
+    pub(super) policies: (Option<&'a PolicyConfig>, Option<&'a ShadowConfig>),
+}
+
+/// The table `[direct]`; `None` inside with another mechanism.
+pub(super) fn read<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    chosen: &ChosenSections<'_>,
+    loads: Option<&LoadInformationConfig>,
+) -> Option<Option<DirectConfig>> {
+    let section = one(reader, root, "direct")?;
+    let is_direct = chosen.mechanism == MechanismKind::Direct;
+    if section.table.is_none() && !is_direct {
+        return Some(None);
+    }
+    let direct = DirectConfig::read(reader, &section);
+    if is_direct {
+        check(reader, root, chosen, loads);
+    }
+    Some(direct.filter(|_| is_direct))
+}
+
+/// Checks that what else is configured can be done at layer 4.
+fn check<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    &ChosenSections { listeners, policies: policy, .. }: &ChosenSections<'_>,
+    loads: Option<&LoadInformationConfig>,
+) {
+    for listener in listeners {
+        let address = listener.address;
+        if address.ip().is_unspecified() || address.port() == 0 {
+            let what = format!("{address} is no address that back-ends could answer from");
+            let remedy =
+                "name the one address and port that clients connect to; with `mechanism = \"direct\"` the back-ends have \
+                 it as well"
+                    .to_owned();
+            reader.wrong(&format!("{}.address", listener.path), listener.span.clone(), (what, remedy));
+        }
+    }
+    for (key, policy) in [("policy.name", policy.0), ("shadow.policy", policy.1.map(|shadow| &shadow.policy))]
+    {
+        let Some(policy) = policy else { continue };
+        if let Some(needed) = policy.spec.capabilities.content_needed() {
+            let what = format!(
+                "`{}` cannot run at layer 4: it decides by {needed}, and there a back-end is chosen for a connection before its \
+                 requests are known",
+                policy.spec.name
+            );
+            let remedy = "name one that does without, e.g. \"least_connections\" (`plimsoll policies --json` tells what \
+                          each needs as `needs_content`), or another mechanism"
+                .to_owned();
+            reader.wrong(key, span_of(root, key), (what, remedy));
+        }
+    }
+    if let Some(loads) = loads
+        && matches!(loads.from, LoadSource::Poll | LoadSource::Header)
+    {
+        let what =
+            "there is nobody to wait for answers of back-ends, and responses pass by the switch".to_owned();
+        let remedy = "write `from = \"own\"` or `\"broadcast\"`".to_owned();
+        reader.wrong("load_information.from", span_of(root, "load_information.from"), (what, remedy));
+    }
+    for table in ["partitions", "peers"] {
+        if root.get(table).is_some() {
+            let what = "needs to know requests, which a switch at layer 4 does not".to_owned();
+            let remedy = format!("remove [{table}], or choose another mechanism");
+            reader.wrong(table, span_of(root, table), (what, remedy));
+        }
+    }
+}
+
+/// Where a key stands, or else its table, or else the beginning.
+fn span_of(root: &DeTable<'_>, key: &str) -> std::ops::Range<usize> {
+    let (table, name) = key.split_once('.').unwrap_or((key, ""));
+    let Some(found) = root.get(table) else { return 0..0 };
+    let inner = found.get_ref().as_table().and_then(|inner| inner.get(name));
+    inner.map_or_else(|| found.span(), toml::Spanned::span)
+}

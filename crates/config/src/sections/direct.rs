@@ -1,0 +1,62 @@
+//! How connections are distributed at layer 4.
+
+use std::time::Duration;
+
+use super::handoff::{Interfaces, MachineName};
+use crate::declare::{keys, words};
+use crate::keys::Default::{Is, Required};
+use crate::keys::KeyKind::{self, Choice, Integer, Text, Texts};
+
+keys! {
+    /// How connections are distributed at layer 4; used, and needed, with `mechanism = "direct"`.
+    ["direct"] pub struct DirectConfig {
+        /// What is pinned of the packet program has this name; by it a later process finds the connections.
+        "name" name: String = Is("switch"), Text("1 to 64 letters, digits, `-` and `_`") => MachineName, restart;
+        /// Where packets of clients arrive; at least one, at most 16. They leave by the interface that leads to their back-end.
+        "interfaces" interfaces: Vec<String> =
+            Required, Texts("the name of a network interface, e.g. \"eth0\"") => Interfaces, restart;
+        /// Where packets meet the program: `xdp`, in the driver; `tc`, behind it; `auto`, by XDP where hardware stands behind the
+        /// interface and its driver can do it, or else by tc.
+        "attach" attach: DirectAttach = Is("auto"), Choice(DirectAttach::WORDS), restart;
+        /// Choices that are made ahead for each CPU on which connections begin. Each counts as load until a connection takes it.
+        "choices" choices: usize = Is("8"), Integer { min: 1, max: 64 };
+        /// Connections that are remembered; beyond, those whose clients have been silent longest go by the hash. Each takes some 400 bytes of kernel memory, from the start.
+        "connections" connections: u32 = Is("200000"), Integer { min: 1024, max: 50_000_000 }, restart;
+        /// Connections that are remembered of which only first packets have come. While more than half as many are there, new
+        /// ones go by the hash.
+        "opening" opening: u32 = Is("65536"), Integer { min: 1024, max: 10_000_000 }, restart;
+        /// After how long without a packet of its client a connection is forgotten.
+        "idle_timeout" idle_timeout: Duration = Is("15m"), KeyKind::Duration;
+        /// What becomes of the connections of a back-end that is down: `reset`, their clients are reset; `wait`, their packets are
+        /// sent to it nevertheless.
+        "on_failure" on_failure: OnFailure = Is("reset"), Choice(OnFailure::WORDS);
+        /// What stays when this process stops: `forward`, the packet program, which goes on to forward packets, and new connections
+        /// go by the hash; `detach`, nothing.
+        "on_stop" on_stop: OnStop = Is("forward"), Choice(OnStop::WORDS), restart;
+    }
+}
+
+words! {
+    /// Where packets meet the packet program.
+    pub enum DirectAttach {
+        Auto = "auto" / "By XDP where hardware stands behind the interface, or else by tc.",
+        Tc = "tc" / "At the ingress of tc.",
+        Xdp = "xdp" / "By XDP in the driver.",
+    }
+}
+
+words! {
+    /// What stays of a switch when its process stops.
+    pub enum OnStop {
+        Forward = "forward" / "The packet program, which goes on to forward packets.",
+        Detach = "detach" / "Nothing.",
+    }
+}
+
+words! {
+    /// What becomes of the connections of a back-end that is down.
+    pub enum OnFailure {
+        Reset = "reset" / "Their clients are reset.",
+        Wait = "wait" / "Their packets are sent to it nevertheless.",
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+/*
+ * The switch, for XDP (with SWITCH_XDP) and for tc ingress: packets for a service go to the back-end that has their
+ * connection, by their MAC addresses alone. Answers go past us, straight to the client.
+ */
+
+#include "switch_place.h"
+
+ALWAYS_INLINE int forward(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
+			  struct switch_counters *counts)
+{
+	void *data = (void *)(long)context->data;
+	void *end = (void *)(long)context->data_end;
+	struct ethhdr *ethernet = data;
+	__u64 destination = backend->destination;
+	__u64 source = backend->source;
+	__u32 ifindex = backend->ifindex;
+
+	if ((void *)(ethernet + 1) > end)
+		return PASS;
+	__builtin_memcpy(ethernet->h_dest, &destination, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_source, &source, ETH_ALEN);
+	counts->forwarded_packets++;
+	counts->forwarded_bytes += sight->frame_bytes;
+#ifdef SWITCH_XDP
+	if (ifindex == context->ingress_ifindex)
+		return XDP_TX;
+#endif
+	return bpf_redirect(ifindex, 0);
+}
+
+/* Later fragments of this packet go the same way. */
+ALWAYS_INLINE void lead_fragments(const struct sight *sight, __u32 holder)
+{
+	struct packet_key key;
+
+	set_packet_key(&key, sight);
+	bpf_map_update_elem(&switch_fragments, &key, &holder, BPF_ANY);
+}
+
+ALWAYS_INLINE void sample(CONTEXT *context, const struct sight *sight, __u32 holder, struct switch_counters *counts)
+{
+	__u32 zero = 0;
+	struct switch_settings *settings = bpf_map_lookup_elem(&switch_settings, &zero);
+	__u32 bytes = sight->payload_bytes;
+	struct sample *sample;
+
+	if (!settings || !settings->sample_bytes || sight->key.protocol != PROTOCOL_TCP)
+		return;
+	if (bytes > settings->sample_bytes)
+		bytes = settings->sample_bytes;
+	if (bytes > SAMPLE_BYTES)
+		bytes = SAMPLE_BYTES;
+	if (!bytes)
+		return;
+	sample = bpf_ringbuf_reserve(&switch_samples, sizeof(*sample), 0);
+	if (!sample) {
+		counts->samples_lost++;
+		return;
+	}
+	sample->at_ns = bpf_ktime_get_ns();
+	sample->key = sight->key;
+	sample->holder = holder;
+	sample->seq = sight->seq;
+	sample->payload_bytes = sight->payload_bytes;
+	sample->bytes = bytes;
+	/* The verifier wants to see the bounds of the very register that it is given. */
+	asm volatile("" : "+r"(bytes));
+	if (bytes < 1 || bytes > SAMPLE_BYTES || LOAD(context, sight->payload_offset, sample->payload, bytes)) {
+		bpf_ringbuf_discard(sample, 0);
+		return;
+	}
+	bpf_ringbuf_submit(sample, 0);
+	counts->samples++;
+}
+
+ALWAYS_INLINE int handle_packet(CONTEXT *context, const struct sight *sight, bool leads,
+				struct switch_counters *counts)
+{
+	__u32 holder = place(sight, counts);
+	struct switch_backend *backend = usable_backend(holder);
+
+	/* This machine has the address, but no socket for the packet: its kernel resets the client. */
+	if (!backend) {
+		counts->no_backend++;
+		return PASS;
+	}
+	count_backend(holder, sight);
+	if (leads)
+		lead_fragments(sight, holder);
+	if (sight->payload_bytes)
+		sample(context, sight, holder, counts);
+	return forward(context, backend, sight, counts);
+}
+
+/* One that comes before the first of its packet is not led on: TCP sends the packet again. */
+ALWAYS_INLINE int handle_later_fragment(CONTEXT *context, const struct sight *sight,
+					struct switch_counters *counts)
+{
+	struct switch_backend *backend;
+	struct packet_key key;
+	__u32 *holder;
+
+	set_packet_key(&key, sight);
+	holder = bpf_map_lookup_elem(&switch_fragments, &key);
+	if (!holder) {
+		counts->fragments_lost++;
+		return PASS;
+	}
+	counts->fragments++;
+	backend = usable_backend(*holder);
+	return backend ? forward(context, backend, sight, counts) : PASS;
+}
+
+/* Says nothing of the client, so nothing is noted. */
+ALWAYS_INLINE int handle_error(CONTEXT *context, const struct sight *sight, struct switch_counters *counts)
+{
+	struct switch_conn *conn = find(&sight->key);
+	struct switch_backend *backend;
+
+	if (!conn)
+		conn = bpf_map_lookup_elem(&switch_opening, &sight->key);
+	backend = usable_backend(conn ? conn->holder : hashed_holder(&sight->key));
+	if (!backend)
+		return PASS;
+	counts->errors++;
+	return forward(context, backend, sight, counts);
+}
+
+ALWAYS_INLINE int handle(CONTEXT *context)
+{
+	__u32 zero = 0;
+	struct switch_counters *counts = bpf_map_lookup_elem(&switch_counts, &zero);
+	struct sight sight = {};
+	enum seen seen;
+
+	if (!counts)
+		return PASS;
+	seen = see(context, &sight);
+	if (seen == SEEN_OTHER)
+		return PASS;
+	if (seen == SEEN_LATER_FRAGMENT)
+		return handle_later_fragment(context, &sight, counts);
+	if (seen == SEEN_OPTIONS || seen == SEEN_MALFORMED) {
+		if (seen == SEEN_OPTIONS)
+			counts->options++;
+		else
+			counts->malformed++;
+		return PASS;
+	}
+	if (!is_service(&sight.key))
+		return PASS;
+	if (seen == SEEN_ERROR)
+		return handle_error(context, &sight, counts);
+	if (seen == SEEN_FIRST_FRAGMENT)
+		counts->fragments++;
+	return handle_packet(context, &sight, seen == SEEN_FIRST_FRAGMENT, counts);
+}
+
+#ifdef SWITCH_XDP
+/* Whether the frame is for this machine, by its MAC address. */
+ALWAYS_INLINE bool is_for_us(struct xdp_md *context)
+{
+	void *data = (void *)(long)context->data;
+	void *end = (void *)(long)context->data_end;
+	struct ethhdr *ethernet = data;
+	__u32 ifindex = context->ingress_ifindex;
+	__u64 *own = bpf_map_lookup_elem(&switch_interfaces, &ifindex);
+	__u64 destination = 0;
+
+	if (!own || (void *)(ethernet + 1) > end)
+		return false;
+	__builtin_memcpy(&destination, ethernet->h_dest, ETH_ALEN);
+	return destination == *own;
+}
+
+SEC("xdp")
+int plimsoll_swx(struct xdp_md *context)
+{
+	return is_for_us(context) ? handle(context) : XDP_PASS;
+}
+#else
+SEC("tc")
+int plimsoll_swt(struct __sk_buff *context)
+{
+	return context->pkt_type == FOR_THIS_HOST ? handle(context) : TC_ACT_UNSPEC;
+}
+#endif
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Which back-end a packet goes to. The first packet of a connection takes the next choice of its CPU, and later ones go where
+ * the first one went. Without a choice, and for connections that nobody knows, a consistent hash decides.
+ */
+#pragma once
+
+#include "switch_maps.h"
+
+/* How far a client's sequence number may be from the last one, for its FIN or RST to be believed. */
+#define BELIEVED_BYTES (1 << 20)
+/* How many choices are looked at: those that were withdrawn, or whose back-end is gone, are passed over. */
+#define MOST_TRIES RING_SLOTS
+
+ALWAYS_INLINE bool is_service(const struct conn_key *key)
+{
+	struct service_key service = { .port = key->flow.vip_port, .protocol = key->protocol };
+
+	__builtin_memcpy(service.address, key->flow.vip, sizeof(service.address));
+	return bpf_map_lookup_elem(&switch_services, &service);
+}
+
+ALWAYS_INLINE struct switch_backend *backend_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&switch_backends, &index);
+}
+
+ALWAYS_INLINE struct switch_backend *usable_backend(__u32 holder)
+{
+	struct switch_backend *backend = backend_at(HOLDER_INDEX(holder));
+
+	if (!backend || backend->holder != holder || !(backend->flags & BACKEND_USABLE))
+		return NULL;
+	return backend;
+}
+
+ALWAYS_INLINE void set_packet_key(struct packet_key *key, const struct sight *sight)
+{
+	__builtin_memcpy(key->client, sight->key.flow.client, sizeof(key->client));
+	__builtin_memcpy(key->vip, sight->key.flow.vip, sizeof(key->vip));
+	key->id = sight->fragment_id;
+	key->protocol = sight->key.protocol;
+}
+
+/* The same in every switch, and after every restart. */
+ALWAYS_INLINE __u32 table_slot(const struct conn_key *key)
+{
+	const __u32 *words = (const __u32 *)key;
+	__u64 hash = 0;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < (int)(sizeof(*key) / sizeof(*words)); i++) {
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	return hash % TABLE_SLOTS;
+}
+
+#define NOBODY 0xffffffff
+
+ALWAYS_INLINE __u32 hashed_holder(const struct conn_key *key)
+{
+	__u32 slot = table_slot(key);
+	__u32 *index = bpf_map_lookup_elem(&switch_table, &slot);
+	struct switch_backend *backend;
+
+	if (!index || !*index)
+		return NOBODY;
+	backend = backend_at(*index - 1);
+	return backend ? backend->holder : NOBODY;
+}
+
+ALWAYS_INLINE void tell(const struct conn_key *key, const struct switch_conn *conn, enum event_kind kind, __u64 at_ns,
+			__u64 round_trip_ns, struct switch_counters *counts)
+{
+	struct switch_event *event = bpf_ringbuf_reserve(&switch_events, sizeof(*event), 0);
+
+	if (!event) {
+		counts->events_lost++;
+		return;
+	}
+	event->at_ns = at_ns;
+	event->choice = conn->choice;
+	event->key = *key;
+	event->holder = conn->holder;
+	event->kind = kind;
+	event->round_trip_ns = round_trip_ns;
+	bpf_ringbuf_submit(event, 0);
+}
+
+/* Takes the next choice of this CPU, or answers 0. No other program of this CPU runs meanwhile. */
+ALWAYS_INLINE __u64 take_choice(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct choice_ring *ring = bpf_map_lookup_elem(&switch_choices, &cpu);
+	__u64 choice = 0;
+	int i;
+
+	if (!ring)
+		return 0;
+	for (i = 0; i < MOST_TRIES; i++) {
+		__u64 head = ring->head;
+
+		if (head == *(volatile __u64 *)&ring->tail)
+			return 0;
+		/* In this order: so user space knows whether a choice that it puts here can still be taken. */
+		*(volatile __u64 *)&ring->head = head + 1;
+		choice = __sync_lock_test_and_set(&ring->slots[head & (RING_SLOTS - 1)], 0);
+		if (choice)
+			return choice;
+	}
+	return 0;
+}
+
+ALWAYS_INLINE bool is_tcp(const struct sight *sight)
+{
+	return sight->key.protocol == PROTOCOL_TCP;
+}
+
+ALWAYS_INLINE bool opens(const struct sight *sight)
+{
+	return (sight->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) == TCP_SYN;
+}
+
+/* Whether it continues a connection that is established, as far as it can tell. */
+ALWAYS_INLINE bool continues(const struct sight *sight)
+{
+	return (sight->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_ACK;
+}
+
+ALWAYS_INLINE __u32 sight_end(const struct sight *sight)
+{
+	return sight->seq + sight->payload_bytes + (sight->flags & TCP_FIN ? 1 : 0);
+}
+
+ALWAYS_INLINE bool is_believed(const struct switch_conn *conn, __u32 number)
+{
+	return number - conn->seq_end + BELIEVED_BYTES <= 2 * BELIEVED_BYTES;
+}
+
+ALWAYS_INLINE void begin(struct switch_conn *conn, const struct sight *sight, __u32 holder, __u64 now_ns)
+{
+	conn->last_seen_ns = now_ns;
+	conn->began_ns = now_ns;
+	conn->packets = 1;
+	conn->bytes = sight->frame_bytes;
+	conn->holder = holder;
+	conn->seq_end = sight_end(sight) + (sight->flags & TCP_SYN ? 1 : 0);
+	conn->last_ack = sight->ack;
+}
+
+/* The connection is entered under what the hash says, so that a change of the table does not move it. */
+ALWAYS_INLINE __u32 enter_hashed(const struct sight *sight, struct switch_counters *counts)
+{
+	struct switch_conn conn = { .flags = CONN_HASHED };
+	__u64 now_ns = bpf_ktime_get_ns();
+	__u32 holder = hashed_holder(&sight->key);
+
+	counts->stray++;
+	if (holder == NOBODY)
+		return NOBODY;
+	begin(&conn, sight, holder, now_ns);
+	if (sight->flags & TCP_FIN)
+		conn.flags |= CONN_FIN;
+	bpf_map_update_elem(&switch_hashed, &sight->key, &conn, BPF_ANY);
+	if (!(sight->flags & TCP_FIN))
+		tell(&sight->key, &conn, EVENT_ESTABLISHED, now_ns, 0, counts);
+	return holder;
+}
+
+/* The first packet of a connection. */
+ALWAYS_INLINE __u32 open(const struct sight *sight, struct switch_counters *counts)
+{
+	struct switch_conn conn = {};
+	struct switch_backend *backend;
+	__u64 now_ns;
+
+	conn.choice = take_choice();
+	if (!conn.choice) {
+		counts->hashed++;
+		/* Of a SYN nothing is kept: it may be forged. Its connection goes the same way when it is established. */
+		return is_tcp(sight) ? hashed_holder(&sight->key) : enter_hashed(sight, counts);
+	}
+	now_ns = bpf_ktime_get_ns();
+	backend = backend_at(CHOICE_INDEX(conn.choice));
+	if (!backend || !(backend->flags & BACKEND_USABLE)) {
+		tell(&sight->key, &conn, EVENT_LOST, now_ns, 0, counts);
+		return hashed_holder(&sight->key);
+	}
+	counts->chosen++;
+	begin(&conn, sight, backend->holder, now_ns);
+	bpf_map_update_elem(&switch_opening, &sight->key, &conn, BPF_ANY);
+	tell(&sight->key, &conn, EVENT_BEGAN, now_ns, 0, counts);
+	return conn.holder;
+}
+
+ALWAYS_INLINE struct backend_counters *share_of(__u32 holder)
+{
+	__u32 index = HOLDER_INDEX(holder);
+
+	return bpf_map_lookup_elem(&switch_shares, &index);
+}
+
+ALWAYS_INLINE void count_backend(__u32 holder, const struct sight *sight)
+{
+	struct backend_counters *share = share_of(holder);
+
+	if (!share)
+		return;
+	share->packets++;
+	share->bytes += sight->frame_bytes;
+	if (is_tcp(sight) && opens(sight))
+		share->connections++;
+}
+
+/* Notes what a packet of an established connection says of its client. */
+ALWAYS_INLINE void note(struct switch_conn *conn, const struct sight *sight, struct switch_counters *counts)
+{
+	__u32 end = sight_end(sight);
+	__u32 ending;
+
+	conn->last_seen_ns = bpf_ktime_get_coarse_ns();
+	conn->packets++;
+	conn->bytes += sight->frame_bytes;
+	if (!is_tcp(sight) || sight->flags & TCP_SYN)
+		return;
+	if (!is_believed(conn, end))
+		return;
+	if ((__s32)(end - conn->seq_end) > 0) {
+		conn->seq_end = end;
+	} else if (sight->payload_bytes) {
+		struct backend_counters *share = share_of(conn->holder);
+
+		if (share)
+			share->retransmitted++;
+	}
+	if (sight->flags & TCP_ACK && !(sight->flags & TCP_RST))
+		conn->last_ack = sight->ack;
+	ending = (sight->flags & TCP_FIN ? CONN_FIN : 0) | (sight->flags & TCP_RST ? CONN_RST : 0);
+	if (ending) {
+		__u32 before = conn->flags;
+
+		conn->flags = before | ending;
+		if (!(before & (CONN_FIN | CONN_RST)))
+			tell(&sight->key, conn, EVENT_ENDED, bpf_ktime_get_ns(), 0, counts);
+	}
+}
+
+/* Its back-end is gone: the client is told so once, by this machine's kernel. */
+ALWAYS_INLINE void lose(struct switch_conn *conn, const struct sight *sight, struct switch_counters *counts)
+{
+	__u32 before = conn->flags;
+	struct backend_counters *share;
+
+	conn->flags = before | CONN_RST;
+	if (before & CONN_RST)
+		return;
+	share = share_of(conn->holder);
+	if (share)
+		share->resets++;
+	if (!(before & CONN_FIN))
+		tell(&sight->key, conn, EVENT_LOST, bpf_ktime_get_ns(), 0, counts);
+}
+
+/* The second step of a handshake, or a second datagram: from now on forged first packets cannot push it out. */
+ALWAYS_INLINE void establish(const struct switch_conn *opening, const struct sight *sight,
+			     struct switch_counters *counts)
+{
+	struct switch_conn conn = *opening;
+	struct backend_counters *share = share_of(conn.holder);
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	if (share)
+		share->established++;
+	bpf_map_update_elem(&switch_conns, &sight->key, &conn, BPF_ANY);
+	bpf_map_delete_elem(&switch_opening, &sight->key);
+	tell(&sight->key, &conn, EVENT_ESTABLISHED, now_ns, is_tcp(sight) ? now_ns - conn.began_ns : 0, counts);
+}
+
+ALWAYS_INLINE struct switch_conn *find(const struct conn_key *key)
+{
+	struct switch_conn *conn = bpf_map_lookup_elem(&switch_conns, key);
+
+	return conn ? conn : bpf_map_lookup_elem(&switch_hashed, key);
+}
+
+/* A packet of a connection that is only opening, or of one that nobody knows. */
+ALWAYS_INLINE __u32 place_unknown(const struct sight *sight, struct switch_counters *counts)
+{
+	struct switch_conn *opening = bpf_map_lookup_elem(&switch_opening, &sight->key);
+	bool is_opening = is_tcp(sight) && opens(sight);
+	__u32 holder;
+
+	if (!opening || !usable_backend(opening->holder)) {
+		if (opening) {
+			tell(&sight->key, opening, EVENT_LOST, bpf_ktime_get_ns(), 0, counts);
+			bpf_map_delete_elem(&switch_opening, &sight->key);
+		}
+		if (is_opening || !is_tcp(sight))
+			return open(sight, counts);
+		return continues(sight) ? enter_hashed(sight, counts) : hashed_holder(&sight->key);
+	}
+	holder = opening->holder;
+	if (!is_tcp(sight) || continues(sight)) {
+		establish(opening, sight, counts);
+		opening = bpf_map_lookup_elem(&switch_conns, &sight->key);
+		if (opening)
+			note(opening, sight, counts);
+		return holder;
+	}
+	opening->last_seen_ns = bpf_ktime_get_coarse_ns();
+	opening->packets++;
+	opening->bytes += sight->frame_bytes;
+	if (sight->flags & TCP_RST && is_believed(opening, sight->seq)) {
+		tell(&sight->key, opening, EVENT_ENDED, bpf_ktime_get_ns(), 0, counts);
+		bpf_map_delete_elem(&switch_opening, &sight->key);
+	}
+	return holder;
+}
+
+/*
+ * Whether the packet begins a connection anew, although there is one. While the client has not ended that, a SYN may be forged:
+ * the back-end's kernel challenges it (RFC 5961, section 4), and a client that has forgotten the connection resets it then.
+ */
+ALWAYS_INLINE bool begins_anew(const struct switch_conn *conn, const struct sight *sight)
+{
+	if (is_tcp(sight))
+		return conn->flags & (CONN_FIN | CONN_RST) && opens(sight);
+	return !usable_backend(conn->holder);
+}
+
+/* Who gets the packet; for nobody, `usable_backend` finds none. */
+ALWAYS_INLINE __u32 place(const struct sight *sight, struct switch_counters *counts)
+{
+	struct switch_conn *conn = find(&sight->key);
+	__u32 holder;
+
+	if (conn && begins_anew(conn, sight)) {
+		if (!is_tcp(sight))
+			lose(conn, sight, counts);
+		bpf_map_delete_elem(&switch_conns, &sight->key);
+		bpf_map_delete_elem(&switch_hashed, &sight->key);
+		conn = NULL;
+	}
+	if (!conn)
+		return place_unknown(sight, counts);
+	holder = conn->holder;
+	if (usable_backend(holder))
+		note(conn, sight, counts);
+	else
+		lose(conn, sight, counts);
+	return holder;
+}

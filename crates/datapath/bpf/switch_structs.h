@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * What the switch's packet program and its loader share, as bytes (src/switch/layout.rs). A change here that alters size or
+ * meaning needs a new layout version (LAYOUT_VERSION in src/pins.rs).
+ */
+#pragma once
+
+#include "structs.h"
+
+#define MOST_BACKENDS 4096
+#define MOST_SERVICES 256
+#define TABLE_SLOTS 65537
+#define RING_SLOTS 64 /* a power of two */
+#define SAMPLE_BYTES 2048
+
+/* A client's connection, or what takes its place without connections. No padding. */
+struct conn_key {
+	struct flow_key flow;
+	__u32 protocol;
+};
+
+/* What is served at an address: port and protocol are never 0. */
+struct service_key {
+	__u32 address[4];
+	__be16 port;
+	__u16 protocol;
+};
+
+/* Who has a connection: the index of the back-end, and which of those that had this index (bits from 16 on). */
+#define HOLDER_INDEX(holder) ((holder) & 0xffff)
+
+#define BACKEND_USABLE 0x1 /* packets may be sent to it */
+
+struct switch_backend {
+	__u64 destination; /* MAC addresses stand in the first six bytes */
+	__u64 source;
+	__u32 ifindex;
+	__u32 holder; /* as connections name it */
+	__u32 flags;  /* BACKEND_* */
+	__u32 padding;
+	__u64 key; /* what user space knows it by in every process; 0: nobody has had this index */
+};
+
+#define CONN_FIN 0x1    /* the client has ended its side */
+#define CONN_RST 0x2    /* the client has reset it, or its back-end is gone */
+#define CONN_HASHED 0x4 /* placed by the hash */
+
+/* Where the packets of a connection go. Times are coarse, but for `began_ns`. */
+struct switch_conn {
+	__u64 last_seen_ns;
+	__u64 began_ns;
+	__u64 packets;
+	__u64 bytes;
+	__u64 choice; /* 0: placed by the hash */
+	__u32 holder;
+	__u32 flags;   /* CONN_* */
+	__u32 seq_end; /* the number after the highest one that the client has sent */
+	__u32 last_ack;
+};
+
+/* Which packet a fragment is of. No padding. */
+struct packet_key {
+	__u32 client[4];
+	__u32 vip[4];
+	__u32 id;
+	__u32 protocol;
+};
+
+/*
+ * Choices that were made for connections to come. The packet program of a CPU takes from `head` on, user space puts at
+ * `tail`. A slot holds 0, or the index of a back-end plus 1 in the upper 16 bits and the number of the choice below.
+ */
+struct choice_ring {
+	__u64 head;
+	__u64 unused_by_program[7];
+	__u64 tail;
+	__u64 unused_by_user[7];
+	__u64 slots[RING_SLOTS];
+};
+
+#define CHOICE_INDEX(choice) ((__u32)((choice) >> 48) - 1)
+
+enum event_kind {
+	EVENT_BEGAN = 1,       /* its first packet took a choice */
+	EVENT_ESTABLISHED = 2, /* the client has answered the handshake, or has sent a second datagram */
+	EVENT_ENDED = 3,       /* the client has ended it */
+	EVENT_LOST = 4,        /* its back-end was gone when the client sent something */
+};
+
+struct switch_event {
+	__u64 at_ns;
+	__u64 choice;
+	struct conn_key key;
+	__u32 holder;
+	__u32 kind;
+	__u64 round_trip_ns; /* of EVENT_ESTABLISHED: since the first packet; 0: unknown */
+};
+
+/* The first bytes of what a client has sent in one packet. */
+struct sample {
+	__u64 at_ns;
+	struct conn_key key;
+	__u32 holder;
+	__u32 seq;
+	__u32 payload_bytes; /* of the packet */
+	__u32 bytes;	     /* of them here */
+	__u8 payload[SAMPLE_BYTES];
+};
+
+struct switch_settings {
+	__u32 sample_bytes; /* of each packet; 0: none */
+	__u32 padding;
+};
+
+/* Of each CPU. The order is that of the Rust structs in src/switch/counters.rs. */
+struct switch_counters {
+	__u64 forwarded_packets;
+	__u64 forwarded_bytes;
+	__u64 chosen;
+	__u64 hashed;
+	__u64 stray;
+	__u64 no_backend;
+	__u64 errors;
+	__u64 fragments;
+	__u64 fragments_lost;
+	__u64 options;
+	__u64 malformed;
+	__u64 events_lost;
+	__u64 samples;
+	__u64 samples_lost;
+};
+
+struct backend_counters {
+	__u64 packets;
+	__u64 bytes;
+	__u64 connections;
+	__u64 established;
+	__u64 retransmitted;
+	__u64 resets;
+};
