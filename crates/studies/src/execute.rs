@@ -112,7 +112,7 @@ pub fn execute_recording(
     let mut source = requests
         .until(until)
         .with_dynamic(s.dynamic_share, s.seed)
-        .with_class_service(workload.classes.as_ref(), s.seed)
+        .with_class_service(workload.classes.as_ref().map_or(&[][..], |classes| &classes.service), s.seed)
         .with_service(s.service, s.seed)
         .take(limit);
     let model = s.effective_model();

@@ -6,8 +6,6 @@ use plimsoll_policy::{Kind, Nanos, Time};
 use plimsoll_sim::{DynamicDraw, ServiceDraw, SimRequest, TimeDistribution};
 use plimsoll_trace::{Record, RecordKind, TraceError, TraceIter};
 
-use crate::workload::WorkloadClasses;
-
 /// Iterates over the requests of a [`Workload`](crate::Workload); see [`Workload::requests`](crate::Workload::requests).
 ///
 /// It takes them from the trace in batches, which needs less time than one by one.
@@ -63,10 +61,10 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
         Self { classes, ..self }
     }
 
-    /// Draws service times by class, each class in a sequence of its own; see [`WorkloadClasses::service`].
+    /// Draws service times by class, from class 1 on, each class in a sequence of its own; those of a class with `None` stay.
     #[must_use]
-    pub fn with_class_service(self, classes: Option<&WorkloadClasses>, seed: u64) -> Self {
-        let draws = classes.map_or(&[][..], |classes| &classes.service).iter().enumerate();
+    pub fn with_class_service(self, service: &[Option<TimeDistribution>], seed: u64) -> Self {
+        let draws = service.iter().enumerate();
         let class_service = draws.map(|(class, of)| ServiceDraw::new(*of, seed.wrapping_add(class as u64)));
         Self { class_service: class_service.collect(), ..self }
     }
