@@ -14,7 +14,7 @@ use plimsoll_datapath::switch::{ConnHolder, PacketSample};
 use plimsoll_policy::{BackendId, Nanos};
 use plimsoll_sniffer::{DynamicRule, FileTable, Sniffer};
 
-use super::system::DirectSystem;
+use super::system::{DirectSystem, sample_bytes};
 use crate::shared::FrontEndShared;
 
 /// How long samples are waited for, and so how late a change of the configuration may be noticed.
@@ -125,12 +125,7 @@ pub(super) fn sniff(shared: &Arc<FrontEndShared>, system: &Arc<DirectSystem>, st
     }
 }
 
-/// What is copied of each packet: nothing for a policy that does not want to know.
-pub(super) fn sample_bytes(config: &Config) -> u32 {
-    let wanted = config.direct.as_ref().filter(|_| config.policy.spec.capabilities.can_sniff());
-    wanted.map_or(0, |direct| direct.sample_bytes)
-}
-
+/// Nothing is copied for a policy that does not want to know.
 fn set_sample_bytes(config: &Config, system: &DirectSystem) {
     if let Err(error) = system.switch.set_sample_bytes(sample_bytes(config)) {
         tracing::error!(%error, "what is read of packets stays as it was");

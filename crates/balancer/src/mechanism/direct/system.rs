@@ -11,7 +11,6 @@ use plimsoll_datapath::switch::{ConnHolder, ConnTable, Switch, SwitchConfig, Swi
 use plimsoll_policy::BackendId;
 use plimsoll_switch::BookCounts;
 
-use super::sniffing::sample_bytes;
 use crate::mechanism::carry::{FlowPhase, FlowState};
 
 /// What the loop has shown last.
@@ -128,4 +127,10 @@ fn wanted(direct: &DirectConfig, sample_bytes: u32) -> SwitchConfig {
         opening: direct.opening,
         sample_bytes,
     }
+}
+
+/// What is copied of each packet: nothing for a policy that does not want to know.
+pub(super) fn sample_bytes(config: &Config) -> u32 {
+    let wanted = config.direct.as_ref().filter(|_| config.policy.spec.capabilities.can_sniff());
+    wanted.map_or(0, |direct| direct.sample_bytes)
 }
