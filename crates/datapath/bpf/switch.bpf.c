@@ -64,6 +64,7 @@ ALWAYS_INLINE void sample(CONTEXT *context, const struct sight *sight, __u32 hol
 	sample->seq = sight->seq;
 	sample->payload_bytes = sight->payload_bytes;
 	sample->bytes = bytes;
+	sample->round_trip_us = sight->round_trip_us;
 	/* The verifier wants to see the bounds of the very register that it is given. */
 	asm volatile("" : "+r"(bytes));
 	if (bytes < 1 || bytes > SAMPLE_BYTES || LOAD(context, sight->payload_offset, sample->payload, bytes)) {
@@ -74,7 +75,7 @@ ALWAYS_INLINE void sample(CONTEXT *context, const struct sight *sight, __u32 hol
 	counts->samples++;
 }
 
-ALWAYS_INLINE int handle_packet(CONTEXT *context, const struct sight *sight, bool leads,
+ALWAYS_INLINE int handle_packet(CONTEXT *context, struct sight *sight, bool leads,
 				struct switch_counters *counts)
 {
 	__u32 holder = place(sight, counts);

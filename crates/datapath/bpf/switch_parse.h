@@ -43,7 +43,8 @@ struct sight {
 	__u32 fragment_id;
 	__u32 seq;
 	__u32 ack;
-	__u8 flags; /* TCP_* */
+	__u32 round_trip_us; /* of its connection, once that was looked up; 0: unknown */
+	__u8 flags;	     /* TCP_* */
 };
 
 struct vlan_tag {

@@ -273,6 +273,8 @@ ALWAYS_INLINE void establish(const struct switch_conn *opening, const struct sig
 
 	if (share)
 		share->established++;
+	if (is_tcp(sight))
+		conn.round_trip_us = (now_ns - conn.began_ns) / 1000;
 	bpf_map_update_elem(&switch_conns, &sight->key, &conn, BPF_ANY);
 	bpf_map_delete_elem(&switch_opening, &sight->key);
 	tell(&sight->key, &conn, EVENT_ESTABLISHED, now_ns, is_tcp(sight) ? now_ns - conn.began_ns : 0, counts);
@@ -331,7 +333,7 @@ ALWAYS_INLINE bool begins_anew(const struct switch_conn *conn, const struct sigh
 }
 
 /* Who gets the packet; for nobody, `usable_backend` finds none. */
-ALWAYS_INLINE __u32 place(const struct sight *sight, struct switch_counters *counts)
+ALWAYS_INLINE __u32 place(struct sight *sight, struct switch_counters *counts)
 {
 	struct switch_conn *conn = find(&sight->key);
 	__u32 holder;
@@ -346,6 +348,7 @@ ALWAYS_INLINE __u32 place(const struct sight *sight, struct switch_counters *cou
 	if (!conn)
 		return place_unknown(sight, counts);
 	holder = conn->holder;
+	sight->round_trip_us = conn->round_trip_us;
 	if (usable_backend(holder))
 		note(conn, sight, counts);
 	else

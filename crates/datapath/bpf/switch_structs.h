@@ -56,6 +56,8 @@ struct switch_conn {
 	__u32 flags;   /* CONN_* */
 	__u32 seq_end; /* the number after the highest one that the client has sent */
 	__u32 last_ack;
+	__u32 round_trip_us; /* of the handshake; 0: unknown */
+	__u32 padding;
 };
 
 /* Which packet a fragment is of. No padding. */
@@ -104,6 +106,8 @@ struct sample {
 	__u32 seq;
 	__u32 payload_bytes; /* of the packet */
 	__u32 bytes;	     /* of them here */
+	__u32 round_trip_us; /* of the connection's handshake; 0: unknown */
+	__u32 padding;
 	__u8 payload[SAMPLE_BYTES];
 };
 

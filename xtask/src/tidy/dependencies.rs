@@ -28,7 +28,10 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("datapath", &["wire"]),
     ("switch", &["policy", "datapath"]),
     ("directory", &["wire"]),
-    ("balancer", &["policy", "config", "decisions", "datapath", "switch", "directory", "wire"]),
+    (
+        "balancer",
+        &["policy", "config", "classes", "decisions", "datapath", "directory", "sniffer", "switch", "wire"],
+    ),
     ("origin", &["cache", "synth", "wire"]),
     ("agent", &["origin", "datapath", "wire"]),
     ("client", &["policy", "wire"]),

@@ -1,6 +1,8 @@
 //! Choices that are made ahead of connections, for a mechanism that cannot ask when one comes.
 
-use plimsoll_policy::{Assigned, BackendId, Ending, Kind, Outcome, Request, TargetId};
+use plimsoll_policy::{
+    Assigned, BackendId, Ending, Kind, Nanos, Outcome, Request, SniffedKind, SniffedRequest, TargetId,
+};
 
 use super::Dispatch;
 
@@ -45,6 +47,27 @@ impl Dispatch {
     pub(crate) fn end_ahead(&self, assigned: &Assigned, outcome: Outcome) {
         let mut state = self.lock();
         let now = self.now(&mut state);
+        if state.core.policy().capabilities().can_sniff() {
+            // Its last packet is work, too.
+            let closing = SniffedRequest {
+                backend: assigned.backend,
+                kind: SniffedKind::Connection,
+                target: TargetId(0),
+                class: 0,
+                size_bytes: None,
+                round_trip: Nanos::ZERO,
+            };
+            state.core.sniffed(&closing, now);
+        }
         state.core.complete(assigned, Ending { outcome, size_bytes: None }, now);
+    }
+
+    /// A request has passed on a connection, on its way to a back-end.
+    pub(crate) fn sniffed(&self, sniffed: &SniffedRequest) {
+        let mut state = self.lock();
+        let now = self.now(&mut state);
+        if sniffed.backend.index() < state.core.view().len() {
+            state.core.sniffed(sniffed, now);
+        }
     }
 }

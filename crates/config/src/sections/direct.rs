@@ -1,11 +1,15 @@
 //! How connections are distributed at layer 4.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::handoff::{Interfaces, MachineName};
-use crate::declare::{keys, words};
+use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::{Is, Required};
-use crate::keys::KeyKind::{self, Choice, Integer, Text, Texts};
+use crate::keys::KeyKind::{self, Choice, Integer, Size, Text, Texts};
+use crate::path::path;
+use crate::reader::{ConfigReader, DeclaredTable};
+use crate::value::ConfigValue;
 
 keys! {
     /// How connections are distributed at layer 4; used, and needed, with `mechanism = "direct"`.
@@ -30,6 +34,12 @@ keys! {
         /// What becomes of the connections of a back-end that is down: `reset`, their clients are reset; `wait`, their packets are
         /// sent to it nevertheless.
         "on_failure" on_failure: OnFailure = Is("reset"), Choice(OnFailure::WORDS);
+        /// Bytes of each packet of a client with data that are read in passing, where the policy wants to know what is asked for
+        /// (`csld`). A request whose line and fields are longer is taken for what its beginning says.
+        "sample_size" sample_bytes: u32 = Is("512"), Size { min: 64, max: 2048 };
+        /// The documents of the site, for such a policy: a list with a line `SIZE MODIFIED PATH` for each, as
+        /// `find DIR -type f -printf '%s %T@ /%P\n'` writes it. A change is noticed within 2 s. `none`: sizes are not known.
+        "file_list" file_list: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileList;
         /// What stays when this process stops: `forward`, the packet program, which goes on to forward packets, and new connections
         /// go by the hash; `detach`, nothing.
         "on_stop" on_stop: OnStop = Is("forward"), Choice(OnStop::WORDS), restart;
@@ -58,5 +68,24 @@ words! {
     pub enum OnFailure {
         Reset = "reset" / "Their clients are reset.",
         Wait = "wait" / "Their packets are sent to it nevertheless.",
+    }
+}
+
+/// A file that need not be named.
+struct FileList;
+
+impl KeyForm<Option<PathBuf>> for FileList {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<PathBuf>> {
+        let text = reader.text(section, name, |text| path(text).map(str::to_owned))?;
+        Some((text != "none").then(|| reader.file(&text)))
+    }
+
+    fn show(file: &Option<PathBuf>) -> Option<ConfigValue> {
+        let text = file.as_ref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
+        Some(ConfigValue::Text(text))
     }
 }

@@ -9,13 +9,13 @@ use crate::layout::{NextHop, flow_at, u32_at, u64_at};
 /// Bytes of `struct conn_key`.
 pub(crate) const CONN_KEY_BYTES: usize = FLOW_KEY_BYTES + 4;
 /// Bytes of `struct switch_conn`.
-pub(crate) const CONN_BYTES: usize = 56;
+pub(crate) const CONN_BYTES: usize = 64;
 /// Bytes of `struct switch_backend`.
 pub(crate) const BACKEND_BYTES: usize = 40;
 /// Bytes of `struct service_key`.
 pub(crate) const SERVICE_BYTES: usize = 20;
 /// Bytes of `struct sample` without its payload.
-const SAMPLE_HEAD_BYTES: usize = 64;
+const SAMPLE_HEAD_BYTES: usize = 72;
 /// Bytes of the payload of `struct sample`.
 pub(crate) const SAMPLE_BYTES: usize = 2048;
 
@@ -278,6 +278,8 @@ pub struct PacketSample<'a> {
     pub conn: SwitchConn,
     /// Who has that.
     pub holder: ConnHolder,
+    /// The round-trip time of its handshake in microseconds; 0 where it is not known.
+    pub round_trip_us: u32,
     /// The packet's sequence number.
     pub seq: u32,
     /// Bytes that the client has sent in the packet.
@@ -296,6 +298,7 @@ impl<'a> PacketSample<'a> {
             conn: SwitchConn::at(record, 8)?,
             holder: ConnHolder::of(u32_at(record, at)),
             seq: u32_at(record, at + 4),
+            round_trip_us: u32_at(record, at + 16),
             payload_bytes: u32_at(record, at + 8),
             payload: record.get(SAMPLE_HEAD_BYTES..SAMPLE_HEAD_BYTES + bytes)?,
         })
@@ -337,6 +340,6 @@ mod tests {
     #[test]
     fn cut_off_records_are_none() {
         assert_eq!(ConnEvent::from_record(&[0; 30]), None);
-        assert_eq!(PacketSample::from_record(&[0; 63]), None);
+        assert_eq!(PacketSample::from_record(&[0; 71]), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The mechanism's part of `/metrics`.
 
 use std::fmt::Error;
+use std::sync::atomic::Ordering;
 
 use plimsoll_datapath::switch::{BackendCounters, SwitchCounters};
 
@@ -27,6 +28,8 @@ pub(super) fn encode(system: &DirectSystem, out: &mut Out<'_>) -> Result<(), Err
         ends.map(|(how, n)| ([("how", how)], n))
     })?;
     out.counter("plimsoll_switch_choices_withdrawn", "Choices that were withdrawn", counts.withdrawn)?;
+    let sniffed = system.sniffed.load(Ordering::Relaxed);
+    out.counter("plimsoll_switch_sniffed", "Requests that were seen to pass, for the policy", sniffed)?;
     if let Ok(packets) = system.switch.counters() {
         encode_packets(&packets, out)?;
     }
@@ -50,6 +53,8 @@ fn encode_packets(packets: &SwitchCounters, out: &mut Out<'_>) -> Result<(), Err
         ("plimsoll_switch_bytes", "Bytes of forwarded frames", packets.forwarded_bytes),
         ("plimsoll_switch_hashed", "First packets that the hash placed", packets.hashed),
         ("plimsoll_switch_strays", "Unknown connections that the hash placed", packets.stray),
+        ("plimsoll_switch_samples", "Beginnings of packets that were copied to be read", packets.samples),
+        ("plimsoll_switch_samples_lost", "Those for which there was no room", packets.samples_lost),
         ("plimsoll_switch_events_lost", "Events for which there was no room", packets.events_lost),
     ];
     for (name, help, n) in single {

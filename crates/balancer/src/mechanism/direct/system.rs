@@ -1,6 +1,7 @@
 //! The packet program and what is shown of it.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct DirectSystem {
     pub(super) switch: Arc<Switch>,
     on_stop: OnStop,
     shown: Mutex<ShownConns>,
+    /// Requests that were seen to pass.
+    pub(super) sniffed: AtomicU64,
 }
 
 impl DirectSystem {
@@ -40,9 +43,15 @@ impl DirectSystem {
         else {
             return Ok(None);
         };
-        let switch = Switch::open_for(&wanted(direct), user).map_err(|error| error.to_string())?;
+        let switch = Switch::open_for(&wanted(direct, sample_bytes(config)), user)
+            .map_err(|error| error.to_string())?;
         tracing::info!("packets are forwarded at {}", switch.attached().join(", "));
-        let system = Self { switch: Arc::new(switch), on_stop: direct.on_stop, shown: Mutex::default() };
+        let system = Self {
+            switch: Arc::new(switch),
+            on_stop: direct.on_stop,
+            shown: Mutex::default(),
+            sniffed: AtomicU64::new(0),
+        };
         let addresses: Vec<SocketAddr> = config.listeners.iter().map(|l| l.address).collect();
         system.serve(&addresses);
         Ok(Some(Arc::new(system)))
@@ -105,7 +114,7 @@ impl DirectSystem {
     }
 }
 
-fn wanted(direct: &DirectConfig) -> SwitchConfig {
+fn wanted(direct: &DirectConfig, sample_bytes: u32) -> SwitchConfig {
     SwitchConfig {
         instance: direct.name.clone(),
         interfaces: direct.interfaces.clone(),
@@ -116,6 +125,12 @@ fn wanted(direct: &DirectConfig) -> SwitchConfig {
         },
         connections: direct.connections,
         opening: direct.opening,
-        sample_bytes: 0,
+        sample_bytes,
     }
+}
+
+/// What is copied of each packet: nothing for a policy that does not want to know.
+pub(super) fn sample_bytes(config: &Config) -> u32 {
+    let wanted = config.direct.as_ref().filter(|_| config.policy.spec.capabilities.can_sniff());
+    wanted.map_or(0, |direct| direct.sample_bytes)
 }

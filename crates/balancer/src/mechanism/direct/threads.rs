@@ -13,6 +13,7 @@ use plimsoll_switch::{ConnTimes, SwitchBackend, SwitchCommand, SwitchLoop, Switc
 
 use super::dispatching::Dispatching;
 use super::members::{Ways, members};
+use super::sniffing::sniff;
 use super::system::{DirectSystem, ShownConns};
 use crate::shared::FrontEndShared;
 
@@ -47,7 +48,12 @@ impl DirectThreads {
             let work = move || tell(&shared, &sender, &stop);
             std::thread::Builder::new().name("switch-members".into()).spawn(work)?
         };
-        Ok(Self { stop, threads: vec![telling, looping] })
+        let sniffing = {
+            let (system, shared, stop) = (Arc::clone(system), Arc::clone(shared), Arc::clone(&stop));
+            let work = move || sniff(&shared, &system, &stop);
+            std::thread::Builder::new().name("sniffer".into()).spawn(work)?
+        };
+        Ok(Self { stop, threads: vec![telling, looping, sniffing] })
     }
 
     /// Ends the threads: connections go on without them.

@@ -81,6 +81,13 @@ impl World {
         std::fs::write(self.directory.path().join("plimsoll.toml"), text).unwrap();
     }
 
+    /// Adds lines to the table `[direct]` of the configuration.
+    fn append_direct(&self, lines: &str) {
+        let path = self.directory.path().join("plimsoll.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, text.replace("[direct]\n", &format!("[direct]\n{lines}"))).unwrap();
+    }
+
     fn command(&self) -> Command {
         let node = self.lab.node(Node::FrontEnd).unwrap();
         let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
@@ -299,6 +306,35 @@ fn decisions_are_logged_and_replay_identically() {
     let said = String::from_utf8_lossy(&replay.stdout).into_owned();
     assert!(replay.status.success(), "{said}{}", String::from_utf8_lossy(&replay.stderr));
     assert!(said.contains("least_connections") && said.contains("round_robin"), "{said}");
+}
+
+#[test]
+fn requests_are_seen_as_they_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, list) = (directory.path().join("decisions"), directory.path().join("files"));
+    std::fs::write(&list, format!("1000 5 /small\n{BODY} 5 /big\n")).unwrap();
+    let mut world = World::new("csld", "");
+    let sniffed = "plimsoll_switch_sniffed_total";
+    // Several on one connection, and each is seen.
+    let mut client = world.connect(world.vip());
+    (0..10).for_each(|_| assert_eq!(client.get("/small").unwrap().status, 200));
+    world.answering(20);
+    eventually("all are seen", || world.metric(sniffed) == Some(30.0));
+    assert_eq!(world.metric("plimsoll_switch_samples_lost_total"), Some(0.0));
+    world.front_end.take().unwrap().stop_within(PATIENCE).unwrap();
+    world.write("csld", &format!("[decision_log]\ndirectory = {log:?}\n"));
+    world.append_direct(&format!("file_list = {list:?}\n"));
+    world.start();
+    world.answering(20);
+    eventually("they are seen again", || world.metric(sniffed) >= Some(20.0));
+    drop(client);
+    eventually("no connection is left", || world.metric("plimsoll_switch_connections") == Some(0.0));
+    world.front_end.take().unwrap().stop_within(PATIENCE).unwrap();
+    let replay = Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("replay").arg(&log).output().unwrap();
+    let said = String::from_utf8_lossy(&replay.stdout).into_owned();
+    assert!(replay.status.success(), "{said}{}", String::from_utf8_lossy(&replay.stderr));
+    let told = std::fs::read_to_string(world.directory.path().join("said")).unwrap();
+    assert!(told.contains("read the list of files"), "{told}");
 }
 
 #[test]
