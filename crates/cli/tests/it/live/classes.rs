@@ -107,7 +107,7 @@ fn requests_have_classes_live_in_the_logs_and_in_the_simulator() {
         "fifo",
         "--json",
         "--arrivals",
-        "poisson:1",
+        "poisson:0.01",
         "--admission",
         "none",
     ]);
