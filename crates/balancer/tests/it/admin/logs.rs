@@ -124,7 +124,7 @@ fn json_lines_with_the_split_of_the_latency() {
         let sum = part("assign_s") + part("first_byte_s") + part("transfer_s");
         // Each is cut to whole microseconds.
         assert!((part("total_s") - sum).abs() < 4e-6, "{line}");
-        assert_eq!(text(&line["time"]).len(), "2026-01-01T00:00:00Z".len());
+        assert_eq!(text(&line["time"]).len(), "2026-01-01T00:00:00.000000Z".len());
     }
     assert_eq!((text(&served[0]["reason"]), text(&served[1]["reason"])), ("new".into(), "locality".into()));
     let refused: Vec<&Value> = all.iter().filter(|v| v["status"] == 400).collect();
