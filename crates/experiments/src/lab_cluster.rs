@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::MechanismKind;
+use plimsoll_datapath::Vip;
 use plimsoll_lab::{Lab, Node, NodeHandle, Process};
 use plimsoll_origin::synthetic;
 use plimsoll_wire::Key;
@@ -116,6 +117,13 @@ impl<'a> LabCluster<'a> {
                 write_documents(node, size_bytes)?;
             }
             write_secret(node, &key)?;
+            if config.mechanism == MechanismKind::Direct {
+                // Packets come with this address, and answers leave with it.
+                let vip = lab.virtual_address().into();
+                node.run(|| Vip::add(vip, "eth0").map(Vip::leave))?.map_err(|e| {
+                    ExperimentError::Failed(format!("{}: no virtual address: {e}", node.node()))
+                })?;
+            }
             cluster.start_process(node, backend(lab, node, config)?)?;
         }
         for number in 0..config.backends {
@@ -128,7 +136,13 @@ impl<'a> LabCluster<'a> {
         cluster.start_process(front_end, command)?;
         cluster.wait_until_it_answers(lab.node(Node::Client)?, target).await?;
         if config.mechanism.hands_off() {
-            cluster.wait_for_links(config.backends).await?;
+            let lack = "the front-end has no link to every agent";
+            cluster.wait_for_metric("plimsoll_links", config.backends as f64, lack).await?;
+        }
+        if config.mechanism == MechanismKind::Direct {
+            // Until then the hash places connections.
+            let lack = "the policy of the front-end has made no choice";
+            cluster.wait_for_metric("plimsoll_switch_choices", 1.0, lack).await?;
         }
         Ok(cluster)
     }
@@ -155,10 +169,11 @@ impl<'a> LabCluster<'a> {
         Ok(())
     }
 
-    async fn wait_for_links(&mut self, wanted: usize) -> Result<(), ExperimentError> {
+    /// Waits until a metric of the front-end is as high as this; `lack` says what is so until then.
+    async fn wait_for_metric(&mut self, name: &str, wanted: f64, lack: &str) -> Result<(), ExperimentError> {
         let end = Instant::now() + STARTING;
-        while self.metric("plimsoll_links").unwrap_or(0.0) < wanted as f64 {
-            self.go_on_waiting("the front-end has no link to every agent", end).await?;
+        while self.metric(name).unwrap_or(0.0) < wanted {
+            self.go_on_waiting(lack, end).await?;
         }
         Ok(())
     }
@@ -239,8 +254,11 @@ fn backend(lab: &Lab, node: NodeHandle<'_>, config: &LabClusterConfig) -> Result
         Contents::Files(_) => ("--root", "/run/www".to_owned()),
         Contents::Synthetic(what) => ("--synthetic", what.clone()),
     };
-    if config.mechanism == MechanismKind::Proxy {
-        command.args(["origin", option, &contents, "--listen", &origin, "--name", &name]);
+    if !config.mechanism.hands_off() {
+        // With `direct` connections come to the virtual address.
+        let all = format!("0.0.0.0:{BACKEND_PORT}");
+        let listen = if config.mechanism == MechanismKind::Direct { &all } else { &origin };
+        command.args(["origin", option, &contents, "--listen", listen, "--name", &name]);
     } else {
         let front_end = format!("front-end={}", lab.node(Node::FrontEnd)?.address());
         let address = format!("{}:{PORT}", lab.virtual_address());
@@ -282,6 +300,9 @@ fn toml(lab: &Lab, config: &LabClusterConfig) -> Result<String, ExperimentError>
     if config.mechanism == MechanismKind::Handoff {
         // By default small answers at the end of a connection are proxied; here all must be handed off.
         text += "min_size = 0\n";
+    }
+    if config.mechanism == MechanismKind::Direct {
+        text += "[direct]\ninterfaces = [\"eth0\"]\n";
     }
     Ok(text)
 }

@@ -56,6 +56,8 @@ pub struct LabMeasures {
     pub handoffs: Option<u64>,
     /// Further requests on them that stayed with the connection's back-end; `None` without the mechanism.
     pub stayed: Option<u64>,
+    /// Connections that were distributed at layer 4; `None` without the mechanism.
+    pub distributed: Option<u64>,
 }
 
 impl LabMeasures {
@@ -89,6 +91,7 @@ struct LabReading {
     traffic: Vec<Traffic>,
     handoffs: Option<f64>,
     stayed: Option<f64>,
+    distributed: Option<f64>,
 }
 
 fn read(
@@ -103,6 +106,7 @@ fn read(
         traffic: lab.traffic()?,
         handoffs: cluster.metric("plimsoll_handoffs_total"),
         stayed: cluster.metric("plimsoll_requests_stayed_total"),
+        distributed: cluster.metric("plimsoll_switch_connections_begun_total"),
     })
 }
 
@@ -164,6 +168,7 @@ async fn measure(
         to_client: since(&end.traffic, &start.traffic),
         handoffs: count(end.handoffs, start.handoffs),
         stayed: count(end.stayed, start.stayed),
+        distributed: count(end.distributed, start.distributed),
     })
 }
 

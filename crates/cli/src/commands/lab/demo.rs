@@ -67,5 +67,5 @@ fn trial<'a>(args: &'a Args, cpus: Option<CpuPlan>, program: &'a Path) -> LabTri
     };
     let links = Conditions { rate: args.rate, ..Conditions::default() };
     let lab = LabConfig { backends: args.backends, links, cpus, ..LabConfig::default() };
-    LabTrial { program, lab, policy: &args.policy, load }
+    LabTrial { program, lab, policy: args.policy(), load }
 }

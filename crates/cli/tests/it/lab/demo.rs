@@ -52,6 +52,28 @@ fn small_answers_on_new_connections_are_handed_off() {
 }
 
 #[test]
+fn packets_of_distributed_connections_pass_and_answers_do_not() {
+    let results =
+        demo(&["--mechanism", "direct", "--new-connections", "--size", "20KiB", "--connections", "4"]);
+    let [proxy, direct] = results.as_slice() else { panic!("{results:?}") };
+    assert_eq!((&proxy["mechanism"], &direct["mechanism"]), (&"proxy".into(), &"direct".into()));
+    assert_eq!(direct["policy"], "least_connections");
+    assert!(number(direct, "/requests") > 10.0 && number(direct, "/failed") == 0.0, "{direct}");
+    assert!(number(direct, "/distributed") >= 0.9 * number(direct, "/requests"), "{direct}");
+    assert!(proxy["distributed"].is_null() && direct["handoffs"].is_null(), "{results:?}");
+    let share = |one| number(one, "/front_end/share_of_bytes_to_clients");
+    assert!(share(proxy) > 0.999 && share(direct) < 0.05, "{results:?}");
+}
+
+#[test]
+fn a_policy_that_needs_content_is_refused_with_direct() {
+    let output = plimsoll(&["lab", "demo", "--mechanism", "direct", "--policy", "lard"]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("lard") && stderr.contains("direct"), "{stderr}");
+}
+
+#[test]
 fn a_configuration_that_the_front_end_refuses_is_shown() {
     let output = plimsoll(&["lab", "demo", "--mechanism", "proxy", "--policy", "no_such_policy"]);
     let stderr = text(&output.stderr);

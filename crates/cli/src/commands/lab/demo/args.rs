@@ -13,8 +13,8 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Arguments of `lab demo`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Needs root. With --mechanism handoff the same load is also put on a front-end that proxies, with auto on both, and the results \
-stand side by side. Where there are two CPUs, the front-end's node has one to itself, so that its cost can be told, the kernel's work \
+Needs root. With --mechanism handoff or direct the same load is also put on a front-end that proxies, with auto on proxy and \
+handoff, and the results stand side by side. Where there are two CPUs, the front-end's node has one to itself, so that its cost can be told, the kernel's work \
 for its packets included.")]
 pub(in super::super) struct Args {
     /// How a chosen back-end gets the request
@@ -41,9 +41,10 @@ pub(in super::super) struct Args {
     #[arg(long)]
     pub(super) new_connections: bool,
 
-    /// Policy of the front-end (see `plimsoll policies`)
-    #[arg(long, default_value = "lard_r")]
-    pub(super) policy: String,
+    /// Policy of the front-end (see `plimsoll policies`); `lard_r` by default, with direct `least_connections`, as content is
+    /// not known there
+    #[arg(long)]
+    policy: Option<String>,
 
     /// Rate of every link, each way, such as 1gbit; as fast as the machine by default
     #[arg(long)]
@@ -63,6 +64,16 @@ pub(super) enum MechanismName {
     Handoff,
     /// Each request is handed off or passed on, whichever costs less
     Auto,
+    /// Connections are distributed at layer 4, packet by packet, and back-ends answer the client directly
+    Direct,
+}
+
+impl Args {
+    /// The policy of all front-ends of the demo.
+    pub(super) fn policy(&self) -> &str {
+        let usual = if self.mechanism == MechanismName::Direct { "least_connections" } else { "lard_r" };
+        self.policy.as_deref().unwrap_or(usual)
+    }
 }
 
 impl MechanismName {
@@ -72,6 +83,7 @@ impl MechanismName {
             Self::Proxy => vec![MechanismKind::Proxy],
             Self::Handoff => vec![MechanismKind::Proxy, MechanismKind::Handoff],
             Self::Auto => vec![MechanismKind::Proxy, MechanismKind::Handoff, MechanismKind::Auto],
+            Self::Direct => vec![MechanismKind::Proxy, MechanismKind::Direct],
         }
     }
 }

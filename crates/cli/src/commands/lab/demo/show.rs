@@ -26,7 +26,7 @@ pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
     format!(
         "{} back-ends, policy {}, {} documents of {}, {} clients, {connections}{cpus}",
         args.backends,
-        args.policy,
+        args.policy(),
         documents(args.size),
         bytes(args.size as f64),
         args.connections
@@ -52,7 +52,7 @@ pub(super) fn warnings((name, measured): &MeasuredMechanism) -> Vec<String> {
 /// Rows of measures, a column for each mechanism.
 pub(super) fn table(measured: &[MeasuredMechanism]) -> String {
     type Show = fn(&LabMeasures) -> String;
-    let rows: [(&str, Show); 10] = [
+    let rows: [(&str, Show); 11] = [
         ("requests/s", |m| format!("{:.0}", m.summary.throughput_rps())),
         ("latency, median", |m| millis(m.summary.quantile(0.5))),
         ("latency, 99 %", |m| millis(m.summary.quantile(0.99))),
@@ -64,6 +64,7 @@ pub(super) fn table(measured: &[MeasuredMechanism]) -> String {
         }),
         ("connections handed off", |m| or_dash(m.handoffs, |n| n.to_string())),
         ("further requests that stayed", |m| or_dash(m.stayed, |n| n.to_string())),
+        ("connections distributed", |m| or_dash(m.distributed, |n| n.to_string())),
         ("requests failed", |m| m.summary.failed().to_string()),
     ];
     let mut text = format!("{:<28}", "");
@@ -92,7 +93,7 @@ pub(super) fn json(args: &Args, (mechanism, m): &MeasuredMechanism) -> String {
     let at = |share| m.summary.quantile(share).as_secs_f64();
     serde_json::json!({
         "mechanism": mechanism.to_string(),
-        "policy": args.policy,
+        "policy": args.policy(),
         "backends": args.backends,
         "size_bytes": args.size,
         "connections": args.connections,
@@ -113,6 +114,7 @@ pub(super) fn json(args: &Args, (mechanism, m): &MeasuredMechanism) -> String {
         "other_programs_cpus": m.other_programs_cpus,
         "handoffs": m.handoffs,
         "stayed": m.stayed,
+        "distributed": m.distributed,
     })
     .to_string()
 }
