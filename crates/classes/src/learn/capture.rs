@@ -139,10 +139,8 @@ impl ClassLearner {
 
     /// Names of back-ends with what is known of each; those beyond the bounds have none.
     pub(crate) fn by_backend_name(&self, of: &[f64]) -> Vec<(String, f64)> {
-        let known = |(name, number): (&Box<[u8]>, &u16)| {
-            Some((name.escape_ascii().to_string(), *of.get(usize::from(*number))?))
-        };
-        self.backends.iter().filter_map(known).collect()
+        let names = self.backends.iter().map(|(name, number)| (name.escape_ascii().to_string(), *number));
+        names.filter_map(|(name, number)| Some((name, *of.get(usize::from(number))?))).collect()
     }
 
     /// How many back-ends there are.
