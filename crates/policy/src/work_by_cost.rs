@@ -19,6 +19,7 @@
 //! request that found its back-end idle counts, and others only where such requests have been rare.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -64,6 +65,8 @@ struct MeasuredCost {
     alone: RecentMean,
     /// The others.
     shared: RecentMean,
+    /// A class file has told it beforehand.
+    given: bool,
 }
 
 impl MeasuredCost {
@@ -82,17 +85,23 @@ impl MeasuredCost {
         self.ns().map(|shared_ns| Cost { in_line_ns: self.in_line.mean, shared_ns })
     }
 
-    /// As [`Self::cost`], nearer to `mean` the fewer requests have told.
+    /// As [`Self::cost`], nearer to `mean` the fewer requests have told it, if no class file has.
     fn cost_among(&self, mean: Cost) -> Cost {
         let among = |own: f64, mean: f64| (self.seen() * own + PRIOR * mean) / (self.seen() + PRIOR);
-        self.cost().map_or(mean, |own| Cost {
-            in_line_ns: among(own.in_line_ns, mean.in_line_ns),
-            shared_ns: among(own.shared_ns, mean.shared_ns),
-        })
+        match self.cost() {
+            Some(own) if self.given => own,
+            Some(own) => Cost {
+                in_line_ns: among(own.in_line_ns, mean.in_line_ns),
+                shared_ns: among(own.shared_ns, mean.shared_ns),
+            },
+            None => mean,
+        }
     }
 
+    /// Requests that have told it.
     fn seen(&self) -> f64 {
-        f64::from(self.alone.count) + f64::from(self.shared.count)
+        let given = if self.given { ENOUGH } else { 0 };
+        f64::from(self.alone.count.saturating_sub(given)) + f64::from(self.shared.count)
     }
 
     fn add(&mut self, spent: Cost, alone: bool) {
@@ -102,7 +111,7 @@ impl MeasuredCost {
 }
 
 /// One back-end.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 struct OutstandingWork {
     /// The sum of [`Cost::in_line_ns`].
     work_ns: f64,
@@ -112,11 +121,16 @@ struct OutstandingWork {
     at: Time,
     /// Since when it works on the first request, if they stand in line: since the one before ended, or since it came.
     since: Time,
+    /// Costs of its requests in the order in which they came.
+    line_ns: VecDeque<f64>,
 }
 
 impl OutstandingWork {
-    const NONE: Self =
-        Self { work_ns: 0.0, requests: 0, each_got_ns: 0.0, at: Time::ZERO, since: Time::ZERO };
+    /// What is done of the first request, if they stand in line: not more than it costs, as a back-end that hangs does nothing.
+    fn done_ns(&self, slowness: f64, now: Time) -> f64 {
+        let first_ns = self.line_ns.front().copied().unwrap_or(0.0);
+        (now.since(self.since).as_nanos() as f64 / slowness).min(first_ns)
+    }
 
     fn advance(&mut self, now: Time) {
         self.each_got_ns += now.since(self.at).as_nanos() as f64 / f64::from(self.requests.max(1));
@@ -157,7 +171,7 @@ impl WorkByCost {
     pub(crate) fn new(known: impl Iterator<Item = f64>, targets: usize, table_seed: u64, rng: Rng) -> Self {
         let measured = |ns| {
             let mean = RecentMean { mean: ns, count: ENOUGH };
-            MeasuredCost { in_line: mean, alone: mean, ..MeasuredCost::default() }
+            MeasuredCost { in_line: mean, alone: mean, given: true, ..MeasuredCost::default() }
         };
         Self {
             backends: Vec::new(),
@@ -210,17 +224,18 @@ impl WorkByCost {
     /// What a request meets at `b`. What others have sent there costs what requests cost on average; own requests that wait for
     /// nobody but their clients are no load.
     fn found(&self, b: BackendId, load: u32, own_load: u32, now: Time) -> Backlog {
-        let own = self.backends.get(b.index()).unwrap_or(&OutstandingWork::NONE);
-        let at_work = f64::from(own_load) / f64::from(own.requests.max(1));
-        let others = f64::from(load.saturating_sub(own_load));
-        let left_ns = (own.work_ns * at_work.min(1.0) - now.since(own.since).as_nanos() as f64).max(0.0);
-        Backlog { requests: f64::from(load), work_ns: left_ns + others * self.mean_cost().in_line_ns }
+        let others_ns = f64::from(load.saturating_sub(own_load)) * self.mean_cost().in_line_ns;
+        let own_ns = self.backends.get(b.index()).map_or(0.0, |own| {
+            let at_work = f64::from(own_load) / f64::from(own.requests.max(1));
+            own.work_ns * at_work.min(1.0) - own.done_ns(self.slowness.of(b), now)
+        });
+        Backlog { requests: f64::from(load), work_ns: own_ns.max(0.0) + others_ns }
     }
 
     /// A request was assigned.
     pub(crate) fn assigned(&mut self, request: &Request, b: BackendId, view: &ClusterView, now: Time) {
         if self.backends.len() < view.len() {
-            self.backends.resize(view.len(), OutstandingWork::NONE);
+            self.backends.resize_with(view.len(), OutstandingWork::default);
         }
         let cost = self.cost(request.target, request.class);
         // The view counts this request already.
@@ -233,6 +248,7 @@ impl WorkByCost {
         }
         backend.requests += 1;
         backend.work_ns += cost.in_line_ns;
+        backend.line_ns.push_back(cost.in_line_ns);
         let of = self.under_way.entry((b, request.target, request.class)).or_default();
         of.count += 1;
         of.cost = of.cost.plus(cost);
@@ -262,6 +278,7 @@ impl WorkByCost {
         let spent = Cost { in_line_ns, shared_ns: backend.each_got_ns - got_ns };
         backend.requests = backend.requests.saturating_sub(1);
         backend.since = now;
+        backend.line_ns.pop_front();
         backend.work_ns =
             if backend.requests == 0 { 0.0 } else { (backend.work_ns - cost.in_line_ns).max(0.0) };
         if outcome == Outcome::Completed {

@@ -64,8 +64,11 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
     /// Draws service times by class, from class 1 on, each class in a sequence of its own; those of a class with `None` stay.
     #[must_use]
     pub fn with_class_service(self, service: &[Option<TimeDistribution>], seed: u64) -> Self {
+        // Far apart, so that no class has the numbers of another one under the next seed.
+        let seed_of =
+            |class: usize| seed.wrapping_add((class as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let draws = service.iter().enumerate();
-        let class_service = draws.map(|(class, of)| ServiceDraw::new(*of, seed.wrapping_add(class as u64)));
+        let class_service = draws.map(|(class, of)| ServiceDraw::new(*of, seed_of(class)));
         Self { class_service: class_service.collect(), ..self }
     }
 

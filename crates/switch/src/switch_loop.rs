@@ -150,7 +150,10 @@ impl<D: Distributor> SwitchLoop<D> {
         let changes = self.backends.replace(backends);
         // First those that are new, so that nothing leads to one that is not there yet.
         for (holder, backend) in &changes.set {
-            self.switch.set_backend(*holder, backend.key, backend.way())?;
+            // One whose address does not do, such as a multicast MAC, must not keep the others from being told.
+            if let Err(error) = self.switch.set_backend(*holder, backend.key, backend.way()) {
+                tracing::error!(backend = holder.backend, "a back-end gets nothing: {error}");
+            }
         }
         if changes.without_index > 0 {
             tracing::error!(

@@ -88,12 +88,8 @@ pub(crate) fn infer(samples: &[Sample], log: &LogTraits, tolerance_ns: u64) -> I
         let dependence = groups.dependence(&demands_s, &timeline.others_at_arrival);
         Candidate { discipline, demands_s, dependence, slowness }
     };
-    let independent = QueueDiscipline::Independent;
-    let mut best =
-        Candidate { discipline: independent, demands_s: durations, dependence: before, slowness: Vec::new() };
-    if before < NO_DEPENDENCE {
-        best = candidate(independent, best.demands_s);
-    } else {
+    let mut best = candidate(QueueDiscipline::Independent, durations);
+    if before >= NO_DEPENDENCE {
         let given = workers.map(|count| [count]);
         let counts = given.as_ref().map_or(&COUNTS[..], |count| &count[..]);
         for &cores in counts {

@@ -197,7 +197,6 @@ mod tests {
         assert_eq!(Timeline::new(&overtaking, 1).in_turn(&overtaking, 1, 0).impossible, 0.5);
     }
 
-    /// One core: alone to 10, both to 30, alone to 40.
     #[test]
     fn who_arrived_at_the_same_time_is_taken_in_the_order_of_ends() {
         // The second one ends first, and both begin within a millisecond.
@@ -206,6 +205,7 @@ mod tests {
         assert_eq!((ns(&found), found.impossible), (vec![48_000_000, 1_900_000, 10_000_000], 0.0));
     }
 
+    /// One core: alone to 10, both to 30, alone to 40.
     #[test]
     fn requests_that_share_progress_at_equal_parts() {
         let samples = samples(&[(0, 40), (10, 30)]);

@@ -78,7 +78,7 @@ impl SwitchConn {
 /// Who has a connection: the index of a back-end, and which of those that had this index it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnHolder {
-    /// The index, below [`crate::MOST_BACKENDS`].
+    /// The index, below [`super::MOST_BACKENDS`].
     pub backend: u16,
     /// How many back-ends had it before, modulo 65,536.
     pub generation: u16,

@@ -193,3 +193,21 @@ fn lost_and_unknown_requests_leave_no_work() {
     core.set_health(BackendId(0), Health::Down, now);
     assert_eq!(request(&mut core, 1, 99, now).backend, BackendId(1));
 }
+
+#[test]
+fn a_back_end_that_hangs_does_not_look_idle() {
+    let mut core = core_of(CsldParams::default(), 2);
+    let now = teach(&mut core);
+    assert_eq!(core.policy().tables()[3].rows[0][0], 1.0, "in line");
+    let mut counts = [0u32; 2];
+    for n in 0..200 {
+        // One answers within a millisecond; the other never.
+        let now = now + Nanos::from_millis(100 * n);
+        let assigned = request(&mut core, 1, n, now);
+        counts[assigned.backend.index()] += 1;
+        if assigned.backend.0 == 0 {
+            core.complete(&assigned, Ending::answered(None), now + Nanos::from_millis(1));
+        }
+    }
+    assert!(counts[1] < 20, "{counts:?}");
+}
