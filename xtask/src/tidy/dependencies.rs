@@ -43,7 +43,7 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
         "experiments",
         &[
             "policy", "synth", "config", "balancer", "agent", "client", "origin", "wire", "lab", "report",
-            "studies", "testbed",
+            "studies", "testbed", "datapath",
         ],
     ),
     ("cli", ANY),
