@@ -1,5 +1,6 @@
 //! Which runs make which table, figure and section.
 
+use super::handoff;
 use super::plan::{ConnectionLife, NODES, WebArrivals, WebRun, WebSite, WebStrategy};
 use super::published::{PublishedCase, TABLE_4, TABLE_5, TABLE_5_MIX};
 use crate::lard::Effort;
@@ -15,6 +16,8 @@ pub enum CsldPart {
     Figure(u32),
     /// What sections 4.2.2 and 4.3 say without a figure, negative controls, and what goes beyond the paper.
     Robustness,
+    /// What section 5 of the LARD paper leaves open: connections that stay, handed off once, several times, or with forwarding.
+    Handoff,
 }
 
 impl CsldPart {
@@ -150,6 +153,9 @@ pub(super) fn cells(effort: Effort, part: CsldPart) -> Vec<WebRun> {
         cells.extend(robustness(quick));
         cells.extend(beyond(quick));
     }
+    if part.wants(CsldPart::Handoff) {
+        cells.extend(handoff::runs(quick));
+    }
     cells.sort_unstable();
     cells.dedup();
     cells
@@ -216,7 +222,8 @@ mod tests {
     #[test]
     fn every_part_is_in_the_whole_and_quick_is_less() {
         let whole = cells(Effort::Full, CsldPart::All);
-        let parts = [CsldPart::Table(4), CsldPart::Table(5), CsldPart::Robustness].into_iter();
+        let parts =
+            [CsldPart::Table(4), CsldPart::Table(5), CsldPart::Robustness, CsldPart::Handoff].into_iter();
         let mut of_parts: Vec<WebRun> = parts
             .chain((6..=11).map(CsldPart::Figure))
             .flat_map(|part| {

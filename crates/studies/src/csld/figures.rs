@@ -5,6 +5,7 @@ use plimsoll_report::{
 };
 
 use super::cells::{CsldPart, MIX_FIGURES, of_rate};
+use super::handoff;
 use super::mixes::{of_figure, shares};
 use super::plan::{WebExtent, WebRun, WebStrategy};
 use super::published::TABLE_5;
@@ -63,6 +64,9 @@ pub(super) fn report(
     }
     for section in tables::beyond(part, seeds) {
         report = report.section(section);
+    }
+    if part.wants(CsldPart::Handoff) {
+        report = report.section(handoff::section(seeds));
     }
     report
 }

@@ -12,6 +12,7 @@ mod confidence;
 mod day;
 mod explain;
 mod figures;
+mod handoff;
 mod mixes;
 mod plan;
 mod predictions;

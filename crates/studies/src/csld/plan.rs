@@ -49,6 +49,8 @@ pub(super) enum WebStrategy {
     CsldStamped,
     /// Without prediction: always a hit.
     CsldHits,
+    /// By locality, with replication: not of this paper, but of Pai et al.
+    LardR,
 }
 
 impl WebStrategy {
@@ -92,6 +94,7 @@ impl WebStrategy {
             Self::CsldAdaptive => "CSLD, adaptive".to_owned(),
             Self::CsldStamped => "CSLD, cheap prediction".to_owned(),
             Self::CsldHits => "CSLD, always a hit".to_owned(),
+            Self::LardR => "LARD/R".to_owned(),
         }
     }
 
@@ -99,6 +102,7 @@ impl WebStrategy {
         match self {
             Self::RoundRobin => "round_robin",
             Self::LeastConnections => "least_connections",
+            Self::LardR => "lard_r",
             Self::WrrI
             | Self::WrrA
             | Self::WrrB
@@ -142,7 +146,7 @@ impl WebStrategy {
             Self::CsldAdaptive => vec![("adaptive", 1_u32.into())],
             Self::CsldStamped => vec![("predictor", 1_u32.into())],
             Self::CsldHits => vec![("predictor", 2_u32.into())],
-            Self::RoundRobin | Self::LeastConnections | Self::Csld => Vec::new(),
+            Self::RoundRobin | Self::LeastConnections | Self::LardR | Self::Csld => Vec::new(),
         }
     }
 }
@@ -177,13 +181,28 @@ impl WebSite {
     }
 }
 
-/// How many requests a connection carries, and who distributes them.
+/// How many requests a connection carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConnectionLife {
     /// One: HTTP/1.0.
     Single,
     /// Many where the log has HTTP/1.1.
     Persistent,
+    /// Many for every client.
+    AllPersistent,
+}
+
+/// What the front-end does with connections: the model's `apache.front_end`, in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum FrontEndKind {
+    /// It chooses at the SYN.
+    AtSyn,
+    /// It reads the first request of a connection and hands it off.
+    OneHandoff,
+    /// It hands a connection off for each request.
+    MultipleHandoff,
+    /// It hands a connection off once; its back-end fetches what is chosen for others from them.
+    Forwarding,
 }
 
 /// One run.
@@ -204,6 +223,7 @@ pub(super) struct WebRun {
     pub(super) connections: ConnectionLife,
     /// Whether a connection counts as load from its SYN, not only from its establishment.
     pub(super) counted_from_syn: bool,
+    pub(super) front_end: FrontEndKind,
 }
 
 /// How much of the paper's time is simulated.
@@ -235,6 +255,7 @@ impl WebRun {
             round_trip_ms: 150,
             connections: ConnectionLife::Single,
             counted_from_syn: false,
+            front_end: FrontEndKind::AtSyn,
         }
     }
 
@@ -299,7 +320,9 @@ impl WebRun {
         match self.connections {
             ConnectionLife::Single => {}
             ConnectionLife::Persistent => params.push(("http11_of_input", 1_u32.into())),
+            ConnectionLife::AllPersistent => params.push(("http11_share", 1.0.into())),
         }
+        params.push(("front_end", (self.front_end as u32).into()));
         params
     }
 }

@@ -89,6 +89,17 @@ impl CsldResults {
         self.runs.get(&run).map(|(run, _)| run.throughput_rps)
     }
 
+    /// Answers for each connection.
+    pub(super) fn requests_per_connection(&self, run: WebRun) -> Option<f64> {
+        let (run, measures) = self.runs.get(&run)?;
+        Some(run.completed as f64 / measures.opened.max(1) as f64)
+    }
+
+    /// Disk reads for each request, in per cent.
+    pub(super) fn miss_percent(&self, run: WebRun) -> Option<f64> {
+        Some(100.0 * self.runs.get(&run)?.0.miss_ratio?)
+    }
+
     /// Share of time that CPUs were busy, in per cent.
     pub(super) fn cpu_percent(&self, run: WebRun) -> Option<f64> {
         self.runs.get(&run).map(|(run, _)| 100.0 * run.utilization.cpu)

@@ -11,7 +11,7 @@ use super::predictions::Predictions;
 use super::published::{REJECTED_AT_PEAK, TABLE_4, TABLE_5};
 use super::results::{CsldResults, seed_cell};
 
-fn columns(names: impl IntoIterator<Item = String>) -> Table {
+pub(super) fn columns(names: impl IntoIterator<Item = String>) -> Table {
     let first = std::iter::once((String::new(), Align::Left));
     Table::new(first.chain(names.into_iter().map(|name| (name, Align::Right))))
 }

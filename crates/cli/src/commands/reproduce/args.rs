@@ -12,7 +12,7 @@ pub(crate) struct Args {
     pub(super) study: StudyName,
 
     /// Only this figure of the paper; of LARD also `handoff`: the measures of its connection handoff (section 6.2); of CSLD also
-    /// `table4`, `table5`, and `robustness`: what has no figure
+    /// `table4`, `table5`, `robustness`: what has no figure, and `handoff`: connections that stay, which LARD's section 5 leaves open
     #[arg(long, value_name = "N")]
     pub(super) figure: Option<String>,
 

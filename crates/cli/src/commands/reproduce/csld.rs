@@ -35,10 +35,11 @@ fn part(text: &str) -> Result<CsldPart, CliError> {
         "table4" => Ok(CsldPart::Table(4)),
         "table5" => Ok(CsldPart::Table(5)),
         "robustness" => Ok(CsldPart::Robustness),
+        "handoff" => Ok(CsldPart::Handoff),
         _ => match text.parse() {
             Ok(number) if (6..=11).contains(&number) => Ok(CsldPart::Figure(number)),
             _ => Err(CliError::Usage(format!(
-                "`{text}` is no figure of the CSLD paper that is reproduced; there are figures 6 to 11, table4, table5 and robustness"
+                "`{text}` is no figure of the CSLD paper that is reproduced; there are figures 6 to 11, table4, table5, robustness and handoff"
             ))),
         },
     }
