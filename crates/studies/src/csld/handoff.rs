@@ -5,10 +5,9 @@
 
 use plimsoll_report::{Section, Table};
 
-use super::cells::{case, of_case};
 use super::plan::{ConnectionLife, FrontEndKind, WebArrivals, WebRun, WebStrategy};
-use super::results::{CsldResults, seed_cell};
-use super::tables::columns;
+use super::published::{PublishedCase, TABLE_4};
+use super::results::{CsldResults, columns, seed_cell};
 
 /// What is asked for, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +34,12 @@ const FRONT_ENDS: [(FrontEndKind, &str); 3] = [
     (FrontEndKind::Forwarding, "forwarding"),
 ];
 
+const CASE_4: &PublishedCase = &TABLE_4[3];
+
+const fn case_4(strategy: WebStrategy) -> WebRun {
+    WebRun::table(strategy, (CASE_4.classes, CASE_4.dynamic_permille), CASE_4.rate_rps)
+}
+
 fn run(
     strategy: WebStrategy,
     front_end: FrontEndKind,
@@ -42,10 +47,10 @@ fn run(
     connections: ConnectionLife,
 ) -> WebRun {
     let of_load = match load {
-        HandoffLoad::Case4 => of_case(strategy, 4),
+        HandoffLoad::Case4 => case_4(strategy),
         HandoffLoad::Static => {
             let arrivals = WebArrivals::Exponential { rate_rps: STATIC_RATE_RPS };
-            WebRun { dynamic_permille: 0, arrivals, ..of_case(strategy, 4) }
+            WebRun { dynamic_permille: 0, arrivals, ..case_4(strategy) }
         }
     };
     WebRun { connections, front_end, ..of_load }
@@ -68,7 +73,7 @@ fn table(seeds: &[CsldResults], load: HandoffLoad, life: ConnectionLife) -> Tabl
         HandoffLoad::Case4 => "case 4",
         HandoffLoad::Static => "no dynamic requests",
     };
-    let rate_rps = if load == HandoffLoad::Case4 { case(4).rate_rps } else { STATIC_RATE_RPS };
+    let rate_rps = if load == HandoffLoad::Case4 { CASE_4.rate_rps } else { STATIC_RATE_RPS };
     let whose = if life == ConnectionLife::AllPersistent { "by all clients" } else { "as the log has it" };
     let names = [
         "server latency, s",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_report::Run;
+use plimsoll_report::{Align, Run, Table};
 
 use super::confidence::SeedMean;
 use super::plan::WebRun;
@@ -139,4 +139,10 @@ pub(super) fn least(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64
 /// The greatest of some values; `None` where one is missing.
 pub(super) fn most(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     values.into_iter().try_fold(f64::NEG_INFINITY, |most, value| Some(most.max(value?)))
+}
+
+/// A table of such columns, all numbers, behind one of names.
+pub(super) fn columns(names: impl IntoIterator<Item = String>) -> Table {
+    let first = std::iter::once((String::new(), Align::Left));
+    Table::new(first.chain(names.into_iter().map(|name| (name, Align::Right))))
 }

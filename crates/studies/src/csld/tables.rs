@@ -1,6 +1,6 @@
 //! Tables of the report: the paper's figures beside ours.
 
-use plimsoll_report::{Align, Section, Table};
+use plimsoll_report::{Section, Table};
 
 use super::cells::{
     CLUSTER_SIZES, CsldPart, DEVIATIONS_PERCENT, HEAVY, counted_from_syn, deviating, low_locality, of_case,
@@ -9,12 +9,7 @@ use super::cells::{
 use super::plan::{WebRun, WebStrategy as S};
 use super::predictions::Predictions;
 use super::published::{REJECTED_AT_PEAK, TABLE_4, TABLE_5};
-use super::results::{CsldResults, seed_cell};
-
-pub(super) fn columns(names: impl IntoIterator<Item = String>) -> Table {
-    let first = std::iter::once((String::new(), Align::Left));
-    Table::new(first.chain(names.into_iter().map(|name| (name, Align::Right))))
-}
+use super::results::{CsldResults, columns, seed_cell};
 
 fn latency(seeds: &[CsldResults], run: WebRun) -> String {
     seed_cell(seeds, (1.0, 4), |r| r.latency_s(run))
