@@ -5,7 +5,7 @@ use plimsoll_report::{
 };
 
 use super::cells::{CsldPart, MIX_FIGURES, of_rate};
-use super::handoff;
+use super::handoff_tables;
 use super::mixes::{of_figure, shares};
 use super::plan::{WebExtent, WebRun, WebStrategy};
 use super::published::TABLE_5;
@@ -66,7 +66,7 @@ pub(super) fn report(
         report = report.section(section);
     }
     if part.wants(CsldPart::Handoff) {
-        report = report.section(handoff::section(seeds));
+        report = report.section(handoff_tables::section(seeds));
     }
     report
 }

@@ -13,6 +13,7 @@ mod day;
 mod explain;
 mod figures;
 mod handoff;
+mod handoff_tables;
 mod mixes;
 mod plan;
 mod predictions;

@@ -53,6 +53,7 @@ mod tests {
     fn parts_by_name_and_number() {
         assert_eq!(part("11").unwrap(), CsldPart::Figure(11));
         assert_eq!(part("table5").unwrap(), CsldPart::Table(5));
+        assert_eq!(part("handoff").unwrap(), CsldPart::Handoff);
         for text in ["5", "12", "table6", ""] {
             let error = part(text).unwrap_err().to_string();
             assert!(error.contains("figures 6 to 11, table4"), "{error}");
