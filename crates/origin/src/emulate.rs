@@ -126,14 +126,14 @@ const LONGEST_VISIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// It remembers the instant at which the last visit ends; no timer runs from one visit to the next. A timer that fires late
 /// therefore delays its own visit and no other, and over time the resource does exactly the work it should.
 #[derive(Debug, Default)]
-pub(crate) struct Resource {
+pub struct Resource {
     free_at: Mutex<Option<Instant>>,
 }
 
 impl Resource {
     /// Adds a visit of length `time` to the queue. The returned future ends when the visit does. The visit takes its time
     /// even if the future is dropped.
-    pub(crate) fn visit(&self, time: Duration) -> impl Future<Output = ()> + Send + use<> {
+    pub fn visit(&self, time: Duration) -> impl Future<Output = ()> + Send + use<> {
         sleep_until(self.reserve(time))
     }
 

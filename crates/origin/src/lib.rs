@@ -44,7 +44,7 @@ pub mod synthetic;
 
 pub use body::OriginBody;
 pub use config::OriginConfig;
-pub use emulate::{CpuModel, DiskModel};
+pub use emulate::{CpuModel, DiskModel, Resource};
 pub use error::OriginError;
 pub use object::ContentError;
 pub use serve::{Origin, OriginHandle};

@@ -142,6 +142,11 @@ impl WaitingModel {
         }
     }
 
+    /// The least mean square of the models with shared processors.
+    fn least_of_others(&self) -> f64 {
+        self.shared.iter().map(Errors::mean_square).fold(f64::INFINITY, f64::min)
+    }
+
     fn compare(&mut self) {
         let variance = |index: usize| self.shared[index].variance;
         let best =
@@ -150,7 +155,7 @@ impl WaitingModel {
             self.processors = best;
         }
         let line = self.line.mean_square();
-        let others = self.shared.iter().map(Errors::mean_square).fold(f64::INFINITY, f64::min);
+        let others = self.least_of_others();
         if line < GOOD.0.min(CLEARLY.0 * others) {
             self.in_line = true;
         } else if line > GOOD.1.min(CLEARLY.1 * others) {
@@ -161,7 +166,7 @@ impl WaitingModel {
     /// Whether requests stand in line, the processors that they share if not, and the mean squares of errors: of the line, and the
     /// least of the others.
     pub(crate) fn row(&self) -> Vec<f64> {
-        let others = self.shared.iter().map(Errors::mean_square).fold(f64::INFINITY, f64::min);
+        let others = self.least_of_others();
         vec![f64::from(u8::from(self.in_line)), PROCESSORS[self.processors], self.line.mean_square(), others]
     }
 }

@@ -204,8 +204,9 @@ impl WorkByCost {
         let cost = self.cost(request.target, request.class);
         let (mut best, mut least, mut ties) = (None, (f64::INFINITY, f64::INFINITY), 0);
         for b in view.eligible_ids() {
-            let slowness = self.slowness.of(b) / view.weight(b).as_f64().max(1e-9);
-            let found = self.found(b, view.load(b), view.own_load(b), now);
+            let slowness = self.slowness.of(b);
+            let found = self.found(b, (view.load(b), view.own_load(b)), slowness, now);
+            let slowness = slowness / view.weight(b).as_f64().max(1e-9);
             let score = (self.waiting.charge_ns(cost, found) * slowness, (found.requests + 1.0) * slowness);
             match score.partial_cmp(&least) {
                 Some(Ordering::Less) => (best, least, ties) = (Some(b), score, 1),
@@ -223,11 +224,11 @@ impl WorkByCost {
 
     /// What a request meets at `b`. What others have sent there costs what requests cost on average; own requests that wait for
     /// nobody but their clients are no load.
-    fn found(&self, b: BackendId, load: u32, own_load: u32, now: Time) -> Backlog {
+    fn found(&self, b: BackendId, (load, own_load): (u32, u32), slowness: f64, now: Time) -> Backlog {
         let others_ns = f64::from(load.saturating_sub(own_load)) * self.mean_cost().in_line_ns;
         let own_ns = self.backends.get(b.index()).map_or(0.0, |own| {
             let at_work = f64::from(own_load) / f64::from(own.requests.max(1));
-            own.work_ns * at_work.min(1.0) - own.done_ns(self.slowness.of(b), now)
+            own.work_ns * at_work.min(1.0) - own.done_ns(slowness, now)
         });
         Backlog { requests: f64::from(load), work_ns: own_ns.max(0.0) + others_ns }
     }
@@ -239,7 +240,8 @@ impl WorkByCost {
         }
         let cost = self.cost(request.target, request.class);
         // The view counts this request already.
-        let found = self.found(b, view.load(b).saturating_sub(1), view.own_load(b).saturating_sub(1), now);
+        let loads = (view.load(b).saturating_sub(1), view.own_load(b).saturating_sub(1));
+        let found = self.found(b, loads, self.slowness.of(b), now);
         let backend = &mut self.backends[b.index()];
         backend.advance(now);
         let alone = backend.requests == 0 && view.load(b) <= 1;

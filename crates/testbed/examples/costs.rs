@@ -16,7 +16,6 @@
 //! Each row has means over the seeds, and in brackets the least and the greatest one. CPU spread is by how much the busiest and the
 //! idlest CPU differ, as shares of the measured time.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_balancer::Balancer;
@@ -173,8 +172,6 @@ async fn run(settings: Settings, policy: String, seed: u64) -> Result<Measured, 
     let balancer = settings.balancer(&policy, seed, &origins)?;
     let address = *balancer.addresses().first().ok_or("no listener")?;
     let warmup_s = settings.seconds / 4.0;
-    let latencies: Arc<Mutex<Vec<f64>>> = Arc::default();
-    let keep = Arc::clone(&latencies);
     let load = open_loop(OpenLoop {
         rate_rps: settings.rate_rps(),
         arrivals: ArrivalPattern::Poisson(seed),
@@ -182,14 +179,9 @@ async fn run(settings: Settings, policy: String, seed: u64) -> Result<Measured, 
         warmup_s,
         connections: 1024,
         timeout: Duration::from_secs(30),
-        observer: Some(Arc::new(move |_, sample| {
-            if sample.succeeded() && sample.due.as_secs_f64() >= warmup_s {
-                keep.lock().unwrap_or_else(PoisonError::into_inner).push(sample.latency.as_secs_f64() * 1e3);
-            }
-        })),
         ..OpenLoop::new(address, move |number| mixed_requests::request(seed, number))
     });
-    let busy = || origins.iter().map(|origin| origin.busy().0.as_secs_f64()).collect::<Vec<_>>();
+    let busy = || origins.iter().map(|origin| origin.cpu_busy().as_secs_f64()).collect::<Vec<_>>();
     let warm = async {
         tokio::time::sleep(Duration::from_secs_f64(warmup_s)).await;
         let before = busy();
@@ -204,9 +196,12 @@ async fn run(settings: Settings, policy: String, seed: u64) -> Result<Measured, 
         eprintln!("{policy}, seed {seed}: statuses {:?}, {:?}", summary.statuses, summary.failures);
     }
     tokio::task::spawn_blocking(move || balancer.stop()).await?;
-    let mut sorted = std::mem::take(&mut *latencies.lock().unwrap_or_else(PoisonError::into_inner));
-    sorted.sort_unstable_by(f64::total_cmp);
-    let at = |share: f64| sorted.get((share * sorted.len() as f64) as usize).copied().unwrap_or(f64::NAN);
-    let mean_ms = sorted.iter().sum::<f64>() / sorted.len() as f64;
-    Ok(Measured { mean_ms, p50_ms: at(0.5), p99_ms: at(0.99), cpu_spread, failed: summary.failed() })
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    Ok(Measured {
+        mean_ms: ms(summary.mean_latency()),
+        p50_ms: ms(summary.quantile(0.5)),
+        p99_ms: ms(summary.quantile(0.99)),
+        cpu_spread,
+        failed: summary.failed(),
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use plimsoll_origin::Resource;
 use plimsoll_policy::Rng;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until};
 
 use super::mixed_requests::kind_of;
 
@@ -37,32 +38,29 @@ const BODY_MOST: usize = 64 * 1024;
 /// What a response has, in bytes.
 const ANSWER: Bytes = Bytes::from_static(&[b'x'; 512]);
 
-/// Something that does one thing after the other. A timer that fires late delays nothing but its own visit.
+/// A CPU or a disk, and for how long it has been, or will be, busy.
 #[derive(Default)]
-struct Line(Mutex<(Option<Instant>, Duration)>);
+struct Station {
+    line: Resource,
+    busy_ns: AtomicU64,
+}
 
-impl Line {
+impl Station {
     async fn visit(&self, time: Duration) {
-        let end = {
-            let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let now = Instant::now();
-            let end = line.0.map_or(now, |free_at| free_at.max(now)) + time;
-            *line = (Some(end), line.1 + time);
-            end
-        };
-        sleep_until(end).await;
+        self.busy_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        self.line.visit(time).await;
     }
 
     fn busy(&self) -> Duration {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+        Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed))
     }
 }
 
 struct Machine {
     sharing: Sharing,
     speed: f64,
-    cpu: Line,
-    disk: Line,
+    cpu: Station,
+    disk: Station,
     rng: Mutex<Rng>,
 }
 
@@ -111,15 +109,15 @@ impl EmulatedOrigin {
     pub(crate) async fn start(sharing: Sharing, speed: f64, seed: u64) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let (cpu, disk) = (Line::default(), Line::default());
+        let (cpu, disk) = (Station::default(), Station::default());
         let machine = Arc::new(Machine { sharing, speed, cpu, disk, rng: Mutex::new(Rng::new(seed, 0)) });
         let task = tokio::spawn(accept(listener, Arc::clone(&machine))).abort_handle();
         Ok(Self { address, machine, task })
     }
 
-    /// For how long its CPU and its disk have been, or will be, busy with the requests that came.
-    pub(crate) fn busy(&self) -> (Duration, Duration) {
-        (self.machine.cpu.busy(), self.machine.disk.busy())
+    /// For how long its CPU has been, or will be, busy with the requests that came.
+    pub(crate) fn cpu_busy(&self) -> Duration {
+        self.machine.cpu.busy()
     }
 }
 
