@@ -277,7 +277,8 @@ fn a_back_end_whose_agent_is_dead_has_its_share() {
         let before = counted(&front_end, of);
         load(front_end.address, 600);
         let got = counted(&front_end, of) - before;
-        // To `prequal` it looks slower: agents tell times without the way there.
+        // It is taken to have the load of the other, however much that is, and the times that the front-end saw at such a load. On one
+        // machine these are about the same for both, so `prequal` splits by small differences: 103 to 165 were seen.
         let least = if policy == "prequal" { 60.0 } else { 120.0 };
         assert!((least..=600.0 - least).contains(&got), "{policy}: {got} of 600");
         front_end.stop();
