@@ -217,12 +217,21 @@ pub fn measurements_table(claims: &[Claim]) -> Table {
 
 /// How many claims hold, hold in part and fail, in words.
 pub fn claims_conclusion(claims: &[Claim]) -> String {
+    conclusion("Published claims", claims)
+}
+
+/// The same for readings that are changed and for what goes beyond the paper.
+pub fn controls_conclusion(controls: &[Claim]) -> String {
+    conclusion("Controls and future work", controls)
+}
+
+fn conclusion(of: &str, claims: &[Claim]) -> String {
     let number_of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let plural = |number: usize| if number == 1 { "s" } else { "" };
     let (hold, partly, fail) =
         (number_of(Verdict::Holds), number_of(Verdict::Partly), number_of(Verdict::Fails));
     format!(
-        "Published claims: {hold} hold{}, {partly} hold{} in part, {fail} fail{}.",
+        "{of}: {hold} hold{}, {partly} hold{} in part, {fail} fail{}.",
         plural(hold),
         plural(partly),
         plural(fail)

@@ -16,7 +16,9 @@ mod table;
 mod table_column;
 mod text_plot;
 
-pub use claim::{Claim, Measured, Verdict, claims_conclusion, claims_table, measurements_table};
+pub use claim::{
+    Claim, Measured, Verdict, claims_conclusion, claims_table, controls_conclusion, measurements_table,
+};
 pub use data::{DataError, write_load_csv, write_load_parquet, write_runs_csv, write_runs_parquet};
 pub use json::json_line;
 pub use mark::{MARK_WITHIN_BYTES, ReportMark};

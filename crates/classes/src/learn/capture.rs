@@ -143,6 +143,12 @@ impl ClassLearner {
         names.filter_map(|(name, number)| Some((name, *of.get(usize::from(number))?))).collect()
     }
 
+    /// Requests whose back-end the log does not name.
+    pub(crate) fn nameless(&self) -> u64 {
+        let nameless = self.backends.get(&b""[..]).copied();
+        self.samples.iter().filter(|sample| Some(sample.backend) == nameless).count() as u64
+    }
+
     /// How many back-ends there are.
     pub(crate) fn backends(&self) -> usize {
         self.backends.len() + usize::from(self.unnamed_backends > 0)

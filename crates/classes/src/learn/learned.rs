@@ -240,7 +240,12 @@ fn said_of_bounds(learner: &ClassLearner, estimated: &EstimatedDemands) -> Vec<S
         crowded.join(", "),
         bounds::VALUES_MOST
     );
+    let nameless = learner.nameless();
     let said = [
+        (
+            nameless,
+            "requests name no back-end and count as of one: where several answered them, say so in the log, or costs are too high".to_owned(),
+        ),
         (learner.pathless, "requests without a path were left out".to_owned()),
         (learner.too_many, format!("requests after the first {} were left out", bounds::REQUESTS_MOST)),
         (learner.paths.without_room, "requests have paths beyond the bounds; segments of these count as `*`".to_owned()),

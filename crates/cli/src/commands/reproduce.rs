@@ -10,7 +10,8 @@ mod lard;
 use std::path::PathBuf;
 
 use plimsoll_report::{
-    Claim, Table, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet,
+    Claim, Table, Verdict, claims_conclusion, claims_table, controls_conclusion, write_runs_csv,
+    write_runs_parquet,
 };
 use plimsoll_studies::fine_grain::{EXACT_LEVEL_PERCENT, ExactCheck, exact_conclusion, exact_table};
 use plimsoll_studies::lard::{Effort, calibration_conclusion};
@@ -55,9 +56,11 @@ fn show(args: &Args, out: Option<&OutDir>, study: &StudyFindings) -> Result<(), 
         let exact = study.exact.iter().map(exact_json);
         let calibration = study.calibration.iter().map(|claim| json("calibration", claim));
         let claims = study.claims.iter().map(|claim| json("claim", claim));
+        let controls = study.controls.iter().map(|claim| json("control", claim));
         return exact
             .chain(calibration)
             .chain(claims)
+            .chain(controls)
             .try_for_each(|object| output::print(&object.to_string()));
     }
     let mut text = String::new();
@@ -65,6 +68,13 @@ fn show(args: &Args, out: Option<&OutDir>, study: &StudyFindings) -> Result<(), 
         text = format!("{}{}\n\n", shown(exact_table(&study.exact)), exact_conclusion(&study.exact));
     }
     text += &in_words(&study.calibration, &study.claims);
+    if !study.controls.is_empty() {
+        text +=
+            &format!("\n{}{}\n", shown(claims_table(&study.controls)), controls_conclusion(&study.controls));
+    }
+    if let Some(caution) = &study.caution {
+        text += &format!("\n{}\n", output::wrapped(caution, output::width().into(), 0));
+    }
     if let Some(out) = out {
         text += &format!("{}\n", out.told());
     }

@@ -67,7 +67,7 @@ pub(super) fn light(seeds: Seeds<'_>) -> String {
         )
     };
     format!(
-        "Latencies in seconds with light load: {}. All are within a few per cent of one another; WRR_a also pays for its measurements, \
+        "Latencies in seconds with light load: {}. WRR_a also pays for its measurements, \
          which take 1 % of the CPUs.",
         cases(&LIGHT, of)
     )

@@ -1,7 +1,8 @@
 //! The report: verdicts, then tables and figures in the paper's order.
 
 use plimsoll_report::{
-    Claim, Plot, Report, Section, Series, SeriesStyle, claims_conclusion, claims_table, measurements_table,
+    Claim, Plot, Report, Section, Series, SeriesStyle, claims_conclusion, claims_table, controls_conclusion,
+    measurements_table,
 };
 
 use super::cells::{CsldPart, MIX_FIGURES, of_rate};
@@ -45,6 +46,9 @@ pub(super) fn report(
         ),
     );
     report = report.conclusion(claims_conclusion(judged.claims));
+    if !judged.controls.is_empty() {
+        report = report.conclusion(controls_conclusion(judged.controls));
+    }
     for (title, text, list) in
         [("Claims", CLAIMS_TEXT, judged.claims), ("Readings and future work", CONTROLS_TEXT, judged.controls)]
     {

@@ -48,6 +48,8 @@ pub struct CsldStudy {
     pub claims: Vec<Claim>,
     /// Readings that are changed one at a time, and the paper's future work.
     pub controls: Vec<Claim>,
+    /// Why the verdicts of these runs say little, if so.
+    pub caution: Option<String>,
     /// Every run.
     pub runs: Vec<Run>,
     /// Tables, figures and claims as a report.
@@ -162,8 +164,10 @@ pub fn reproduce(setting: &CsldSetting, progress: &dyn Progress) -> Result<CsldS
     let controls = rule::evaluate(claims_robust::CONTROLS, part, &seeds);
     let judged = figures::JudgedCsld { claims: &claims, controls: &controls };
     let report = figures::report((setting.effort, part), &extent, judged, &seeds);
+    let caution = extent.caution(seeds.len());
+    let report = caution.iter().fold(report, |report, caution| report.conclusion(caution.clone()));
     let runs = seeds.into_iter().flat_map(|of| of.runs.into_values()).map(|(run, _)| run).collect();
-    Ok(CsldStudy { claims, controls, runs, report })
+    Ok(CsldStudy { claims, controls, caution, runs, report })
 }
 
 /// The claims of the paper.

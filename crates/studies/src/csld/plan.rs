@@ -237,6 +237,26 @@ pub(super) struct WebExtent {
     pub(super) window: PeakWindow,
 }
 
+/// Warm-up after which heavily loaded cases are about in their steady state: runs of 5 and of 15 minutes of it agree.
+const WARM_S: f64 = 300.0;
+
+impl WebExtent {
+    /// Why verdicts of runs of this length over so many seeds say little, if so.
+    pub(super) fn caution(&self, seeds: usize) -> Option<String> {
+        let cold = (self.warmup_s < WARM_S).then(|| {
+            format!("{:.1} minutes of warm-up leave caches cold and queues short", self.warmup_s / 60.0)
+        });
+        let few = (seeds < 3).then(|| {
+            let plural = if seeds == 1 { "" } else { "s" };
+            format!("{seeds} seed{plural} give no confidence intervals to speak of")
+        });
+        let why: Vec<String> = cold.into_iter().chain(few).collect();
+        (!why.is_empty()).then(|| {
+            format!("Do not rely on these verdicts: {}. Give --minutes 10 or more and --seeds 3, or run the full form.", why.join(", and "))
+        })
+    }
+}
+
 impl WebRun {
     /// A run of tables 4 and 5 with these classes and dynamic requests among a thousand.
     pub(super) const fn table(

@@ -15,9 +15,8 @@ pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError
     let bar = output::Bar::new(csld::requests(&setting));
     let study = csld::reproduce(&setting, &bar);
     bar.finish();
-    let csld::CsldStudy { claims, controls, runs, report } = study?;
-    let claims = claims.into_iter().chain(controls).collect();
-    Ok(StudyFindings { exact: Vec::new(), calibration: Vec::new(), claims, runs, report })
+    let csld::CsldStudy { claims, controls, caution, runs, report } = study?;
+    Ok(StudyFindings { exact: Vec::new(), calibration: Vec::new(), claims, controls, caution, runs, report })
 }
 
 fn check(setting: &CsldSetting) -> Result<(), CliError> {

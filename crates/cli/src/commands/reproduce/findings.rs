@@ -11,6 +11,10 @@ pub(super) struct StudyFindings {
     pub(super) exact: Vec<ExactCheck>,
     pub(super) calibration: Vec<Claim>,
     pub(super) claims: Vec<Claim>,
+    /// Readings that are changed one at a time, and what goes beyond the paper: judged like claims, and not counted among them.
+    pub(super) controls: Vec<Claim>,
+    /// Why the verdicts of these runs say little, if so.
+    pub(super) caution: Option<String>,
     pub(super) runs: Vec<Run>,
     pub(super) report: Report,
 }
@@ -59,6 +63,8 @@ mod tests {
             exact: vec![ExactCheck { anchor: TWO, means: means.to_vec() }],
             calibration: vec![failed.clone()],
             claims: vec![failed],
+            controls: Vec::new(),
+            caution: None,
             runs: Vec::new(),
             report: Report::new("", ""),
         }
