@@ -5,11 +5,8 @@
 //! files up to the published median request and the mean request comes out; [`fit_day`] removes
 //! the small differences that are left.
 
-use super::sizes::{Copula, round_with_carry};
+use super::sizes::{Copula, bisect, round_with_carry};
 use rand_pcg::Pcg64;
-
-/// Halvings of an interval of correlations: far finer than the pairing can follow.
-const BISECTIONS: u32 = 30;
 
 /// Published size statistics that the fit must meet.
 #[derive(Debug, Clone, Copy)]
@@ -90,20 +87,6 @@ pub(super) fn pair(ascending: &[f64], counts: &[u64], figures: &DayFigures, rng:
         sizes[rank] = size;
     }
     sizes
-}
-
-/// The correlation at which `too_low` turns from true to false, or the nearest end of the range.
-fn bisect(too_low: impl Fn(f64) -> bool) -> f64 {
-    let (mut low, mut high) = (-0.99, 0.99);
-    for _ in 0..BISECTIONS {
-        let middle = 0.5 * (low + high);
-        if too_low(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    high
 }
 
 /// The drawn sizes at which the transformation bends.

@@ -103,6 +103,10 @@ pub(super) const IBM_GENERATORS: &[Generator] = &[
 pub(super) const CHESS_GENERATORS: &[Generator] =
     &[Generator { name: "irm", help: "Zipf-Mandelbrot, every target lives throughout", values: &[] }];
 
+/// Generators of Berkeley's web site.
+pub(super) const BERKELEY_GENERATORS: &[Generator] =
+    &[Generator { name: "irm", help: "Zipf, every document lives throughout", values: &[] }];
+
 /// Generators of the World Cup's peak day.
 pub(super) const WORLDCUP66_GENERATORS: &[Generator] = &[
     Generator { name: "irm", help: "Zipf, every file lives throughout the day", values: &[] },

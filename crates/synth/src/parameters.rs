@@ -276,6 +276,30 @@ const WORLDCUP66_SHARED: [Parameter; SHARED] = shared(&Defaults {
     window: (1.0, 1.0),
 });
 
+/// What is not published is assumed: popularity and how sizes are distributed.
+const BERKELEY_SHARED: [Parameter; SHARED] = shared(&Defaults {
+    generators: &["irm"],
+    targets: 87_425.0,
+    requests: 3_940_707.0,
+    // In January, 31 days.
+    rate: 1.4713,
+    cover_mib: [0.0, 0.0, 0.0],
+    total_mib: 6_294.3,
+    zipf: (0.85, 0.0),
+    sizes: (1.3, 0.0, 1.3, 100.0),
+    pairing: (0.0, 0.0),
+    window: (1.0, 1.0),
+});
+const BERKELEY_ONLY: [Parameter; 1] = [Parameter::number(
+    "request_mean_bytes",
+    "B",
+    40_000.0,
+    (64.0, 1e9),
+    "mean size of a request; popular documents are as much smaller as that asks for",
+)];
+/// Parameters of the workload `berkeley`.
+pub(super) const BERKELEY_PARAMETERS: [Parameter; SHARED + 1] = join(&BERKELEY_SHARED, &BERKELEY_ONLY);
+
 /// Sizes of the World Cup site's files; of this day only the mean answer is known.
 const WORLDCUP66_SIZES: [Parameter; 3] = [
     Parameter::number("file_median_bytes", "B", 3_714.0, (64.0, 1e9), "median size of a file"),

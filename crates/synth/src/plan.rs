@@ -8,7 +8,7 @@ use super::error::SynthError;
 use super::popularity::{Popularity, apportion_at_least_one};
 use super::random::{Purpose, permutation, stream, uniform};
 use super::service;
-use super::sizes::{Copula, CoveragePoint, SizeLaw, fit_coverage, round_with_carry};
+use super::sizes::{Copula, CoveragePoint, SizeLaw, bisect, fit_coverage, round_with_carry};
 use super::spec::{Parameters, WorkloadSpec};
 use super::units::MIB;
 use super::window::ActiveWindow;
@@ -183,8 +183,38 @@ fn draw_sizes(parameters: &Parameters, counts_by_rank: &[u64], seed: u64) -> Res
         day::fit_files(&mut ascending, &figures).map_err(|reason| parameters.contradiction(reason))?;
         return Ok(day::pair(&ascending, counts_by_rank, &figures, &mut pairing));
     }
+    let copula = Copula::draw(count, &mut pairing);
+    let mean_bytes = parameters.get("request_mean_bytes");
+    if mean_bytes > 0.0 {
+        return pair_to_mean(&copula, &ascending, counts_by_rank, mean_bytes)
+            .map_err(|reason| parameters.contradiction(reason));
+    }
     let (correlation, flat_share) = (parameters.get("correlation"), parameters.get("flat_share"));
-    Ok(Copula::draw(count, &mut pairing).pair(&ascending, correlation, flat_share))
+    Ok(copula.pair(&ascending, correlation, flat_share))
+}
+
+/// Sizes by rank, so correlated with it that a request has this mean size.
+fn pair_to_mean(
+    copula: &Copula,
+    ascending: &[f64],
+    counts_by_rank: &[u64],
+    mean_bytes: f64,
+) -> Result<Vec<f64>, String> {
+    let requests: u64 = counts_by_rank.iter().sum();
+    let mean = |sizes: &[f64]| {
+        let sent: f64 = sizes.iter().zip(counts_by_rank).map(|(size, &count)| size * count as f64).sum();
+        sent / requests as f64
+    };
+    // The more correlated, the smaller the popular ones.
+    let paired = |correlation| copula.pair(ascending, correlation, 0.0);
+    let sizes = paired(bisect(|correlation| mean(&paired(correlation)) > mean_bytes));
+    let found_bytes = mean(&sizes);
+    if (found_bytes / mean_bytes - 1.0).abs() > 0.01 {
+        return Err(format!(
+            "request_mean_bytes = {mean_bytes} cannot be had of these files; the nearest mean is {found_bytes:.0}"
+        ));
+    }
+    Ok(sizes)
 }
 
 /// The last step of the calibration; returns the factors it applied.

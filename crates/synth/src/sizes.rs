@@ -159,6 +159,23 @@ pub(super) fn round_with_carry(sizes: &mut [f64], chosen: &[usize]) {
     }
 }
 
+/// Halvings of an interval of correlations: far finer than the pairing can follow.
+const BISECTIONS: u32 = 30;
+
+/// The correlation at which `too_low` turns from true to false, or the nearest end of the range.
+pub(super) fn bisect(too_low: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (-0.99, 0.99);
+    for _ in 0..BISECTIONS {
+        let middle = 0.5 * (low + high);
+        if too_low(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::random::{Purpose, stream};

@@ -1,11 +1,12 @@
 //! The workloads and what is published of them.
 
 use super::generators::{
-    CHESS_GENERATORS, IBM_GENERATORS, RICE_GENERATORS, WORLDCUP_GENERATORS, WORLDCUP66_GENERATORS,
+    BERKELEY_GENERATORS, CHESS_GENERATORS, IBM_GENERATORS, RICE_GENERATORS, WORLDCUP_GENERATORS,
+    WORLDCUP66_GENERATORS,
 };
 use super::parameters::{
-    CHESS_PARAMETERS, HOT_PARAMETERS, IBM_PARAMETERS, RICE_PARAMETERS, WORLDCUP_PARAMETERS,
-    WORLDCUP66_PARAMETERS,
+    BERKELEY_PARAMETERS, CHESS_PARAMETERS, HOT_PARAMETERS, IBM_PARAMETERS, RICE_PARAMETERS,
+    WORLDCUP_PARAMETERS, WORLDCUP66_PARAMETERS,
 };
 use super::service;
 use super::spec::{FigureBound, Parameter, PublishedFigure, WorkloadSpec};
@@ -61,6 +62,14 @@ pub const SPECS: &[WorkloadSpec] = &[
         generators: WORLDCUP66_GENERATORS,
         parameters: &WORLDCUP66_PARAMETERS,
         published: WORLDCUP66_FIGURES,
+    },
+    WorkloadSpec {
+        name: "berkeley",
+        help: "web site of a computer science department, a month: a working set larger than the memory of a cluster",
+        source: "Sit, Wang and Lau, Socket Cloning for cluster-based web servers, CLUSTER 2002, section 4.2",
+        generators: BERKELEY_GENERATORS,
+        parameters: &BERKELEY_PARAMETERS,
+        published: BERKELEY_FIGURES,
     },
     WorkloadSpec {
         name: "fine_grain",
@@ -135,6 +144,13 @@ const WORLDCUP_FIGURES: &[PublishedFigure] = &[
     equal("requests", 38_834_515.0, "", 0.0, "successful requests of the day"),
     equal("request_mean_bytes", 5_124.85, "B", 0.005, "mean size of a request"),
     equal("request_median_bytes", 963.0, "B", 0.005, "median size of a request"),
+];
+/// Section 4.2 of the Socket Cloning study; it gives the sizes in two digits.
+const BERKELEY_FIGURES: &[PublishedFigure] = &[
+    equal("targets", 87_425.0, "", 0.0, "unique files"),
+    equal("requests", 3_940_707.0, "", 0.0, "requests of the month"),
+    equal("total_mib", 6_294.3, "MiB", 0.008, "bytes of all files: 6.6 GB"),
+    equal("request_mean_bytes", 40_000.0, "B", 0.025, "mean size of a requested document: 40 KB"),
 ];
 /// Table 1 of the CSLD study. The shares are drawn; their tolerances are four standard deviations over 500,000 requests. Dynamic
 /// requests (0.02 %) are too few to be counted so.

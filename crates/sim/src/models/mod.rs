@@ -14,7 +14,16 @@ mod lard_specs;
 mod packet_ring;
 mod processor_sharing;
 mod read_queue;
+pub mod web_nodes;
 
 /// Every model, in the order in which help and documentation list them.
-pub static MODELS: &[&ModelSpec] =
-    &[&lard::SPEC, &lard::GLOBAL_MEMORY_SPEC, &adaptload::SPEC, &fifo::SPEC, &apache::SPEC];
+pub static MODELS: &[&ModelSpec] = &[
+    &lard::SPEC,
+    &lard::GLOBAL_MEMORY_SPEC,
+    &adaptload::SPEC,
+    &fifo::SPEC,
+    &apache::SPEC,
+    &web_nodes::NFS_SPEC,
+    &web_nodes::COOPERATIVE_SPEC,
+    &web_nodes::CLONING_SPEC,
+];
