@@ -10,7 +10,7 @@ mod file_table;
 mod request_start;
 mod sniffer;
 
-pub use exchanges::{Ends, Exchange, Exchanges, Segment};
+pub use exchanges::{Ends, Exchanges, SeenExchange, Segment};
 pub use file_list::{FileListError, MOST_LIST_BYTES};
 pub use file_table::{FileTable, SiteFile, TableFull};
 pub use request_start::{MOST_HEAD_BYTES, RequestStart};

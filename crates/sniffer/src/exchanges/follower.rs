@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::answer_start::{AnswerStart, BodyLength, content_length};
-use super::segment::Segment;
-use super::{Ends, Exchange};
+use super::exchange::SeenExchange;
+use super::segment::{Ends, Segment};
 use crate::request_start::RequestStart;
 
 /// Most requests of a connection that wait for answers.
@@ -41,9 +41,14 @@ impl Stream {
 /// An answer of which a part has been seen.
 #[derive(Debug)]
 struct Answering {
-    exchange: Exchange,
+    exchange: SeenExchange,
     body_at: u64,
     body: BodyLength,
+}
+
+/// Whether a request's first line may begin so.
+fn may_begin(data: &[u8]) -> bool {
+    data.first().is_some_and(u8::is_ascii_uppercase) && memchr::memchr(b'\n', data).is_none()
 }
 
 /// What is known of one connection.
@@ -56,7 +61,9 @@ pub(super) struct Follower {
     server: Stream,
     /// Up to where what the client sends is the body of a request.
     body_until: u64,
-    waiting: VecDeque<Exchange>,
+    /// The beginning of a request whose first line has not come as a whole.
+    begun: Box<[u8]>,
+    waiting: VecDeque<SeenExchange>,
     answering: Option<Answering>,
     over: [bool; 2],
 }
@@ -70,6 +77,7 @@ impl Follower {
             client: Stream::default(),
             server: Stream::default(),
             body_until: 0,
+            begun: Box::default(),
             waiting: VecDeque::new(),
             answering: None,
             over: [false; 2],
@@ -77,7 +85,7 @@ impl Follower {
     }
 
     /// Takes a segment in, and passes on the exchanges that are over.
-    pub(super) fn take(&mut self, segment: &Segment<'_>, done: &mut dyn FnMut(Exchange)) {
+    pub(super) fn take(&mut self, segment: &Segment<'_>, done: &mut dyn FnMut(SeenExchange)) {
         self.last_ns = segment.at_ns;
         if segment.data_bytes > 0 && !segment.syn {
             match segment.from_client {
@@ -93,12 +101,22 @@ impl Follower {
         self.over == [true; 2]
     }
 
-    fn requests(&mut self, segment: &Segment<'_>, done: &mut dyn FnMut(Exchange)) {
+    fn requests(&mut self, segment: &Segment<'_>, done: &mut dyn FnMut(SeenExchange)) {
+        let before = self.client.position();
         let Some(at) = self.client.advance(segment.seq, segment.data_bytes) else { return };
+        let begun = std::mem::take(&mut self.begun);
+        // Some clients write a line in pieces.
+        let joined = if at == before { [&*begun, segment.data].concat() } else { segment.data.to_vec() };
+        let at = if at == before { at - begun.len() as u64 } else { at };
         let mut from = usize::try_from(self.body_until.saturating_sub(at)).unwrap_or(usize::MAX);
-        while let Some(data) = segment.data.get(from..)
-            && let Some(start) = RequestStart::read(data)
-        {
+        while let Some(data) = joined.get(from..) {
+            let Some(start) = RequestStart::read(data) else {
+                let is_whole = segment.data.len() == segment.data_bytes as usize;
+                if is_whole && data.len() < MOST_TARGET_BYTES && may_begin(data) {
+                    self.begun = data.into();
+                }
+                return;
+            };
             // The client has waited for what it asked for before, unless it sends requests ahead.
             if self.waiting.is_empty()
                 && self.answering.as_ref().is_some_and(|answer| answer.body == BodyLength::Told)
@@ -118,9 +136,9 @@ impl Follower {
         }
     }
 
-    fn asked(&self, start: &RequestStart<'_>, at_ns: u64) -> Exchange {
+    fn asked(&self, start: &RequestStart<'_>, at_ns: u64) -> SeenExchange {
         let target = start.path_and_query;
-        Exchange {
+        SeenExchange {
             at_ns,
             ends: self.ends,
             connection: self.number,
@@ -133,7 +151,7 @@ impl Follower {
         }
     }
 
-    fn answers(&mut self, segment: &Segment<'_>, done: &mut dyn FnMut(Exchange)) {
+    fn answers(&mut self, segment: &Segment<'_>, done: &mut dyn FnMut(SeenExchange)) {
         let before = self.server.position();
         let Some(at) = self.server.advance(segment.seq, segment.data_bytes) else { return };
         let mut from = 0;
@@ -175,11 +193,11 @@ impl Follower {
     }
 
     /// Passes on the answer under way, with what has been seen of it.
-    fn finish(&mut self, done: &mut dyn FnMut(Exchange)) {
+    fn finish(&mut self, done: &mut dyn FnMut(SeenExchange)) {
         self.finish_at(self.server.position(), done);
     }
 
-    fn finish_at(&mut self, end: u64, done: &mut dyn FnMut(Exchange)) {
+    fn finish_at(&mut self, end: u64, done: &mut dyn FnMut(SeenExchange)) {
         let Some(Answering { mut exchange, body_at, body }) = self.answering.take() else { return };
         let seen = end.saturating_sub(body_at);
         exchange.size_bytes = Some(match body {
@@ -190,7 +208,7 @@ impl Follower {
     }
 
     /// Passes on everything that is left.
-    pub(super) fn close(&mut self, done: &mut dyn FnMut(Exchange)) {
+    pub(super) fn close(&mut self, done: &mut dyn FnMut(SeenExchange)) {
         self.finish(done);
         self.waiting.drain(..).for_each(done);
     }

@@ -1,10 +1,11 @@
 //! Requests and their answers, from segments of TCP connections that are seen to pass.
 //!
-//! Nothing is put together again: a request is seen when its first line begins a segment or follows a whole request in one, and the
+//! Nothing is put together again but a request's first line, which begins a segment or follows a whole request in one. The
 //! size of an answer is what its head announces or what the sequence numbers tell. Segments that come again are passed over, and ones
 //! that were not seen cost at most the exchange that they belong to.
 
 mod answer_start;
+mod exchange;
 mod follower;
 mod segment;
 #[cfg(test)]
@@ -12,34 +13,12 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+pub use exchange::SeenExchange;
 use follower::Follower;
 pub use segment::{Ends, Segment};
 
 /// A connection that was silent for so long is over: ten minutes.
 const SILENCE_NS: u64 = 600 * 1_000_000_000;
-
-/// A request, and what was seen of its answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exchange {
-    /// When the request passed, in nanoseconds since 1970.
-    pub at_ns: u64,
-    /// Its connection.
-    pub ends: Ends,
-    /// The number of that, by first segments.
-    pub connection: u64,
-    /// The method.
-    pub method: Box<[u8]>,
-    /// Path and query, as sent.
-    pub target: Box<[u8]>,
-    /// Whether it is HTTP/1.1, whose connections stay.
-    pub http11: bool,
-    /// The status; `None` where no answer was seen.
-    pub status: Option<u16>,
-    /// Bytes of the answer's body that have passed, with the frames of chunks; `None` where no answer was seen.
-    pub size_bytes: Option<u64>,
-    /// From the request to the first byte of its answer.
-    pub first_byte_ns: Option<u64>,
-}
 
 /// Follows connections.
 #[derive(Debug)]
@@ -59,11 +38,13 @@ impl Exchanges {
     }
 
     /// Takes a segment in, and passes on the exchanges that are over by it.
-    pub fn take(&mut self, ends: Ends, segment: &Segment<'_>, done: &mut dyn FnMut(Exchange)) {
+    pub fn take(&mut self, ends: Ends, segment: &Segment<'_>, done: &mut dyn FnMut(SeenExchange)) {
         self.sweep(segment.at_ns, done);
         if segment.syn {
             // The same addresses again are another connection.
-            if segment.from_client && let Some(mut old) = self.connections.remove(&ends) {
+            if segment.from_client
+                && let Some(mut old) = self.connections.remove(&ends)
+            {
                 old.close(done);
             }
             return;
@@ -83,13 +64,15 @@ impl Exchanges {
             }
         };
         follower.take(segment, done);
-        if follower.is_over() && let Some(mut over) = self.connections.remove(&ends) {
+        if follower.is_over()
+            && let Some(mut over) = self.connections.remove(&ends)
+        {
             over.close(done);
         }
     }
 
     /// Ends connections that have been silent, once a minute of the segments' time.
-    fn sweep(&mut self, now_ns: u64, done: &mut dyn FnMut(Exchange)) {
+    fn sweep(&mut self, now_ns: u64, done: &mut dyn FnMut(SeenExchange)) {
         if now_ns.saturating_sub(self.swept_ns) < SILENCE_NS / 10 {
             return;
         }
@@ -104,7 +87,7 @@ impl Exchanges {
     }
 
     /// Passes on what is left of all connections, as it is.
-    pub fn close(&mut self, done: &mut dyn FnMut(Exchange)) {
+    pub fn close(&mut self, done: &mut dyn FnMut(SeenExchange)) {
         for follower in self.connections.values_mut() {
             follower.close(done);
         }

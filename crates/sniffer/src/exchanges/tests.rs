@@ -4,7 +4,7 @@ use super::*;
 
 struct Wire {
     exchanges: Exchanges,
-    seen: Vec<Exchange>,
+    seen: Vec<SeenExchange>,
     at_ns: u64,
     seq: [u32; 2],
 }
@@ -34,7 +34,7 @@ impl Wire {
     }
 
     fn told(&self) -> Vec<(String, Option<u16>, Option<u64>)> {
-        let of = |e: &Exchange| (String::from_utf8_lossy(&e.target).into_owned(), e.status, e.size_bytes);
+        let of = |e: &SeenExchange| (String::from_utf8_lossy(&e.target).into_owned(), e.status, e.size_bytes);
         self.seen.iter().map(of).collect()
     }
 }
@@ -91,6 +91,25 @@ fn requests_that_are_sent_ahead() {
         ("/c".to_owned(), Some(200), Some(18)),
     ];
     assert_eq!(wire.told(), wanted);
+}
+
+#[test]
+fn a_first_line_in_pieces() {
+    let mut wire = Wire::new();
+    for piece in ["GET ", "/a", " HTTP/1.1\r\nHost: x\r\n\r\nGET /b", " HTTP/1.0\r\n\r\n"] {
+        wire.send(true, piece, 0);
+    }
+    wire.send(false, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 0);
+    wire.exchanges.close(&mut |exchange| wire.seen.push(exchange));
+    assert_eq!(wire.told(), [("/a".to_owned(), Some(200), Some(0)), ("/b".to_owned(), None, None)]);
+    // One of which a piece was not seen.
+    let mut wire = Wire::new();
+    wire.send(true, "GET /a", 0);
+    wire.seq[1] = wire.seq[1].wrapping_add(5);
+    wire.send(true, "x HTTP/1.1\r\n\r\n", 0);
+    wire.send(true, "GET /b HTTP/1.1\r\n\r\n", 0);
+    wire.exchanges.close(&mut |exchange| wire.seen.push(exchange));
+    assert_eq!(wire.told(), [("/b".to_owned(), None, None)]);
 }
 
 #[test]
