@@ -111,6 +111,7 @@ async fn work(
         .map(|peers| tokio::spawn(crate::peers::run(Arc::clone(shared.dispatch.first()), peers)));
     let serving = admin
         .map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), Arc::clone(&systems), socket)));
+    let measuring = tokio::spawn(crate::host_metrics::run(Arc::clone(&shared)));
     let learning = learn(&shared, directory, &changed);
     let hearing = match shared.load_information.config.from {
         LoadSource::Broadcast => Some(tokio::spawn(load_information::listen(Arc::clone(&shared)))),
@@ -139,6 +140,7 @@ async fn work(
     }
     refusals.tell(&shared.counts, &shared.refusal_examples, true);
     ticking.abort();
+    measuring.abort();
     for task in serving.into_iter().chain(exchanging).chain(learning).chain(hearing) {
         task.abort();
     }

@@ -14,6 +14,7 @@ mod ejecting;
 mod ejection;
 mod exposition;
 mod health;
+mod host_metrics;
 mod host_names;
 mod http;
 mod load_information;

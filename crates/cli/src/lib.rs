@@ -66,6 +66,8 @@ enum Command {
     Hardware(commands::lists::Args),
     /// Measure what requests cost a server, as parameters of the simulator
     Measure(commands::measure::Args),
+    /// Write the requests that pass, at an interface or at a running switch, as a trace
+    Record(Box<commands::record::Args>),
     /// Learn from access logs which classes of requests there are, and what they cost
     Classify(Box<commands::classify::Args>),
     /// Print the script by which a shell completes this command line
@@ -104,6 +106,7 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
         Command::Models(args) => commands::lists::models(&args),
         Command::Hardware(args) => commands::hardware::run(&args),
         Command::Measure(args) => commands::measure::run(&args),
+        Command::Record(args) => commands::record::run(&args),
         Command::Classify(args) => commands::classify::run(&args),
         Command::Completions(args) => commands::completions::completions(&args, Cli::command()),
         Command::Man(args) => commands::completions::man(&args, Cli::command()),

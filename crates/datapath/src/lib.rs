@@ -5,7 +5,9 @@
 //! - [`Forwarder`]: on the front-end, forwards packets of handed-off connections to their back-ends.
 //! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
 //! - [`switch::Switch`]: distributes connections at layer 4 and forwards every packet of theirs.
+//! - [`tap::PacketTap`]: copies what passes at an interface, and changes nothing.
 //! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
+//! - [`accept_queue`]: connections that wait to be accepted.
 //! - [`neighbor`]: the MAC address of another machine.
 //! - [`Vip`]: a virtual address on a back-end. [`AddressWatch`]: whether this machine has an address.
 //! - [`privileges`]: gives away what a process does not need any more.
@@ -14,6 +16,7 @@
 #![cfg(target_os = "linux")]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+mod accept_queue;
 mod address_watch;
 mod attach;
 mod batch;
@@ -39,10 +42,12 @@ pub mod shim;
 pub mod switch;
 mod sysctl;
 pub mod system;
+pub mod tap;
 pub mod tcp;
 mod trial;
 mod vip;
 
+pub use accept_queue::accept_queue;
 pub use address_watch::AddressWatch;
 pub use clock::now_ns;
 pub use counters::{ForwarderCounters, GuardCounters};

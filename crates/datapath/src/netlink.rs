@@ -1,11 +1,11 @@
-//! Synchronous requests to the kernel's routing netlink.
+//! Synchronous requests to the kernel by netlink.
 
 use std::io;
 use std::net::IpAddr;
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
@@ -142,8 +142,17 @@ pub(crate) fn order(message: RouteNetlinkMessage, flags: u16) -> io::Result<()> 
     request(message, flags | NLM_F_ACK).map(drop)
 }
 
-/// Requests one object, or all with `NLM_F_DUMP`.
+/// Requests one object of the routing netlink, or all with `NLM_F_DUMP`.
 pub(crate) fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
+    request_of(NETLINK_ROUTE, message, flags)
+}
+
+/// Requests one object of this netlink protocol, or all with `NLM_F_DUMP`.
+pub(crate) fn request_of<M: NetlinkSerializable + NetlinkDeserializable>(
+    protocol: isize,
+    message: M,
+    flags: u16,
+) -> io::Result<Vec<M>> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | flags;
     let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
@@ -151,7 +160,7 @@ pub(crate) fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<Ve
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
 
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
     // The kernel answers before `send` returns, and generates the rest of a long answer as it is read. So
@@ -170,10 +179,10 @@ pub(crate) fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<Ve
 }
 
 /// Decodes the messages of one datagram. Returns whether it held the last one.
-fn take(datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
+fn take<M: NetlinkDeserializable>(datagram: &[u8], answers: &mut Vec<M>) -> io::Result<bool> {
     let mut rest = datagram;
     while !rest.is_empty() {
-        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(io::Error::other)?;
+        let message = NetlinkMessage::<M>::deserialize(rest).map_err(io::Error::other)?;
         let length = (message.header.length as usize).next_multiple_of(4);
         match message.payload {
             NetlinkPayload::Done(_) => return Ok(true),

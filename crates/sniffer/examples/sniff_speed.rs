@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         size_bytes: class.size_bytes as u64,
     });
     let context = BuildContext { class_costs: costs.collect(), ..BuildContext::default() };
-    let sniffer = Sniffer { classes, files, rule: DynamicRule::Usual };
+    let sniffer = Sniffer { classes, files, is_complete: true, rule: DynamicRule::Usual };
     let packets = packets();
 
     let before_s = cpu_time::cpu_s()?;

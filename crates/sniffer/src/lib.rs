@@ -4,11 +4,13 @@
 //! Information and Systems 2003, sections 3.1 and 3.2. Nothing here opens a socket or knows of packets' headers: who forwards packets
 //! passes in what they carry.
 
+mod exchanges;
 mod file_list;
 mod file_table;
 mod request_start;
 mod sniffer;
 
+pub use exchanges::{Ends, Exchanges, SeenExchange, Segment};
 pub use file_list::{FileListError, MOST_LIST_BYTES};
 pub use file_table::{FileTable, SiteFile, TableFull};
 pub use request_start::{MOST_HEAD_BYTES, RequestStart};

@@ -3,13 +3,14 @@
 //! ```text
 //! the class table knows a class              dynamic, of that class
 //! the rule says that it is computed          dynamic, of no class
-//! the file table does not have the path      invalid
+//! the file table does not have the path      invalid, if it is complete; else static or conditional, of no known size
 //! If-Modified-Since is not before the        conditional
 //!   document's last change
 //! otherwise                                  static, of the document's size
 //! ```
 //!
-//! Without a file table nothing can be invalid, and sizes are not known; a request with If-Modified-Since counts as conditional then.
+//! A table that is not complete, or empty, makes nothing invalid: what it does not have may have come since. A request with
+//! If-Modified-Since for such a document counts as conditional.
 
 use plimsoll_classes::ClassTable;
 use plimsoll_policy::{BackendId, Nanos, SniffedKind, SniffedRequest, TargetId};
@@ -69,6 +70,8 @@ pub struct Sniffer {
     pub classes: ClassTable,
     /// The documents of the site; may be empty.
     pub files: FileTable,
+    /// Whether `files` has every document of the site, so that others are invalid.
+    pub is_complete: bool,
     /// Which requests are dynamic beside those of a class.
     pub rule: DynamicRule,
 }
@@ -94,10 +97,10 @@ impl Sniffer {
         }
         let since = start.if_modified_since();
         let Some((target, file)) = self.files.find(start.path()) else {
-            return of(match (self.files.is_empty(), since) {
-                (false, _) => SniffedKind::Invalid,
-                (true, Some(_)) => SniffedKind::Conditional,
-                (true, None) => SniffedKind::Static,
+            return of(match (self.is_complete && !self.files.is_empty(), since) {
+                (true, _) => SniffedKind::Invalid,
+                (false, Some(_)) => SniffedKind::Conditional,
+                (false, None) => SniffedKind::Static,
             });
         };
         let kind = match since {
@@ -132,7 +135,7 @@ mod tests {
             table.set(b"/a.html", SiteFile { size_bytes: 5000, modified_unix_s: 784_111_777 }).unwrap();
         }
         let classes = ClassTable::read(CLASSES).unwrap().table;
-        Sniffer { classes, files: table, rule: DynamicRule::Usual }
+        Sniffer { classes, files: table, is_complete: true, rule: DynamicRule::Usual }
     }
 
     fn kind(sniffer: &Sniffer, line: &str, since: Option<&str>) -> SniffedContent {
@@ -158,6 +161,16 @@ mod tests {
         assert_eq!(kind(&sniffer, "HEAD /a.html", None).size_bytes, Some(0));
         let sent = document.to(BackendId(3), Nanos::from_millis(5));
         assert_eq!((sent.backend, sent.round_trip), (BackendId(3), Nanos::from_millis(5)));
+    }
+
+    #[test]
+    fn unknown_ones_are_not_invalid_unless_the_table_is_complete() {
+        let sniffer = Sniffer { is_complete: false, ..sniffer(true) };
+        let unknown = kind(&sniffer, "GET /b.html", None);
+        assert_eq!((unknown.kind, unknown.size_bytes), (SniffedKind::Static, None));
+        let since = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(kind(&sniffer, "GET /b.html", since).kind, SniffedKind::Conditional);
+        assert_eq!(kind(&sniffer, "GET /a.html", None).size_bytes, Some(5000));
     }
 
     #[test]

@@ -167,7 +167,8 @@ async fn compare(settings: Settings) -> Result<(), Error> {
 async fn run(settings: Settings, policy: String, seed: u64) -> Result<Measured, Error> {
     let mut origins = Vec::new();
     for (n, speed) in SPEEDS.iter().enumerate() {
-        origins.push(EmulatedOrigin::start(settings.sharing, *speed, 100 * seed + n as u64).await?);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        origins.push(EmulatedOrigin::start(listener, settings.sharing, *speed, 100 * seed + n as u64)?);
     }
     let balancer = settings.balancer(&policy, seed, &origins)?;
     let address = *balancer.addresses().first().ok_or("no listener")?;

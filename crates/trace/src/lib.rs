@@ -68,3 +68,4 @@ pub use stats_parts::{ArrivalBins, SizeBin, ZipfFit};
 pub use tally::{ReadReport, RejectedLine};
 pub use targets::TargetTable;
 pub use trace::{Trace, TraceIter};
+pub use url::target as trace_target;

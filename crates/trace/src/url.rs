@@ -8,7 +8,7 @@ use crate::line_error::LineError;
 /// normalised (RFC 3986, section 6.2.2: upper-case digits, unreserved characters decoded).
 ///
 /// `None` for a target that names no document (`*`, `example.org:443`, an empty one).
-pub(crate) fn target(logged: &[u8], strip_query: bool) -> Option<Cow<'_, [u8]>> {
+pub fn target(logged: &[u8], strip_query: bool) -> Option<Cow<'_, [u8]>> {
     let mut target = logged;
     if target.first() != Some(&b'/') {
         target = strip_authority(target)?;

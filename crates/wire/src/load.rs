@@ -10,6 +10,7 @@
 //!   beyond the first inquiry to an agent.
 //! - **Announced.** [`LoadAnnouncer`] makes announcements at jittered intervals; [`LoadInquirer::take_announcement`] takes them from
 //!   agents whose boot id was learned by an inquiry: this binds announcements to an address, and shows which are old.
+//! - **Measured.** [`HostFigures`] are the host metrics of a back-end, asked for as loads are ([`LoadInquirer::ask_host`]).
 //! - **Counted.** [`LoadGauge`] is the load itself, for what serves.
 //! - **Central.** [`LoadIndex`] is the load index manager of Shen, Yang and Chu, "Cluster Load Balancing for Fine-grain Network
 //!   Services" (IPDPS 2002), section 4; [`IndexClient`] is its client.
@@ -24,6 +25,7 @@ mod counts;
 mod datagram;
 mod gate;
 mod gauge;
+mod host;
 mod index;
 mod index_client;
 mod inquirer;
@@ -37,6 +39,7 @@ pub use counts::{LoadCounters, LoadCounts, LoadRefusal};
 pub use datagram::{DATAGRAM_BYTES, Datagram, Inquiry, LoadAnnouncement, LoadKeys, LoadReply, MOST_LOAD};
 pub use gate::{AnswerLimits, BootId};
 pub use gauge::{ActiveAccess, LoadGauge};
+pub use host::{HostFigures, HostTaken, asks_for_host};
 pub use index::{IndexLimits, LoadIndex};
 pub use index_client::{IndexAnswer, IndexClient};
 pub use inquirer::{Announced, InquiryLimits, LoadInquirer, LoadTaken};

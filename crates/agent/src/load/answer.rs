@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plimsoll_wire::load::{DATAGRAM_BYTES, Datagram, LoadAnswerer, LoadGauge, LoadIndex};
+use plimsoll_wire::load::{DATAGRAM_BYTES, Datagram, LoadAnswerer, LoadGauge, LoadIndex, asks_for_host};
 
 use super::flood::FloodWatch;
+use super::host::HostMeter;
 use super::priority;
 
 /// How often it looks whether it is to end.
@@ -22,7 +23,7 @@ const RECEIVE_BYTES: usize = 1 << 20;
 /// What answers.
 pub(super) enum LoadAnswering {
     /// For this back-end.
-    Gauge(Box<LoadAnswerer>, LoadGauge),
+    Gauge(Box<LoadAnswerer>, LoadGauge, Option<HostMeter>),
     /// For all back-ends.
     Index(Box<LoadIndex>),
 }
@@ -30,14 +31,19 @@ pub(super) enum LoadAnswering {
 impl LoadAnswering {
     fn unauthentic(&self) -> u64 {
         match self {
-            Self::Gauge(answerer, _) => answerer.unauthentic(),
+            Self::Gauge(answerer, ..) => answerer.unauthentic(),
             Self::Index(index) => index.unauthentic(),
         }
     }
 
     fn answer(&mut self, source: SocketAddr, datagram: &[u8], now_ns: u64) -> Option<Datagram> {
         match self {
-            Self::Gauge(answerer, gauge) => answerer.answer(source.ip(), datagram, now_ns, || gauge.tell()),
+            Self::Gauge(answerer, _, Some(meter)) if asks_for_host(datagram) => {
+                answerer.answer_host(source.ip(), datagram, now_ns, || meter.read())
+            }
+            Self::Gauge(answerer, gauge, _) => {
+                answerer.answer(source.ip(), datagram, now_ns, || gauge.tell())
+            }
             Self::Index(index) => index.answer(source.ip(), datagram, now_ns),
         }
     }
@@ -46,7 +52,7 @@ impl LoadAnswering {
 /// What the thread and its owner share.
 #[derive(Debug, Default)]
 pub(super) struct AnswerShared {
-    pub(super) stopping: AtomicBool,
+    pub(super) stopping: Arc<AtomicBool>,
     /// Whether it has a high priority.
     pub(super) raised: AtomicBool,
 }

@@ -39,6 +39,15 @@ impl AnnounceConfig {
     }
 }
 
+/// What is measured for whoever asks for host metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostConfig {
+    /// The port at which the server of this back-end listens.
+    pub server_port: u16,
+    /// Where Apache tells its scoreboard, `mod_status` with `?auto`: address, and path with query.
+    pub scoreboard: Option<(SocketAddr, String)>,
+}
+
 /// The configuration of what tells a load.
 #[derive(Debug, Clone)]
 pub struct LoadConfig {
@@ -51,6 +60,8 @@ pub struct LoadConfig {
     pub role: LoadRole,
     /// Bounds of what is answered.
     pub limits: AnswerLimits,
+    /// Host metrics, for who asks for them. Not for a load index.
+    pub host: Option<HostConfig>,
     /// Announcements, besides answers. Not for a load index.
     pub announce: Option<AnnounceConfig>,
     /// Where servers that are not ours tell their loads, and where the counters are.
@@ -72,6 +83,7 @@ impl LoadConfig {
             key,
             role,
             limits: AnswerLimits::default(),
+            host: None,
             announce: None,
             api: None,
             api_access: ApiAccess::Owner,

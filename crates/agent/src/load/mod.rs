@@ -29,6 +29,7 @@ mod api_address;
 mod config;
 mod connections;
 mod flood;
+mod host;
 mod priority;
 mod service;
 mod shared;
@@ -36,7 +37,7 @@ mod status;
 mod writers;
 
 pub use api_address::{ApiAccess, ApiAddress};
-pub use config::{AnnounceConfig, LoadConfig, LoadError, LoadRole};
+pub use config::{AnnounceConfig, HostConfig, LoadConfig, LoadError, LoadRole};
 pub use priority::allow_priority;
 pub use service::{LoadService, PreparedLoad};
 pub use status::LoadStatus;

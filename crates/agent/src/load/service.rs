@@ -13,6 +13,7 @@ use super::announce::{self, Announcing};
 use super::answer::{self, AnswerShared, LoadAnswering};
 use super::api::{self, ApiListener, ApiThread};
 use super::config::{LoadConfig, LoadError, LoadRole, system};
+use super::host;
 use super::priority::{InheritedPriority, allow_priority};
 use super::shared::LoadShared;
 use super::status::LoadStatus;
@@ -81,11 +82,18 @@ impl PreparedLoad {
         let seed = u64::from_le_bytes(chance()?);
         let origin = Instant::now();
         let address = socket.local_addr().map_err(system("cannot tell the address of a socket"))?;
+        let (shared, mut threads) = (Arc::<AnswerShared>::default(), Vec::new());
         let (answering, gauge, counters) = match config.role {
             LoadRole::Answer(gauge) => {
                 let answerer = LoadAnswerer::new(keys.clone(), boot, config.limits, seed);
                 let counters = answerer.counters();
-                (LoadAnswering::Gauge(answerer.into(), gauge.clone()), gauge, counters)
+                let meter = config
+                    .host
+                    .as_ref()
+                    .map(|host| host::start(host, gauge.clone(), Arc::clone(&shared.stopping)));
+                let (meter, thread) = meter.transpose()?.unzip();
+                threads.extend(thread.flatten());
+                (LoadAnswering::Gauge(answerer.into(), gauge.clone(), meter), gauge, counters)
             }
             LoadRole::Index(names) => {
                 let limits = IndexLimits { answers: config.limits, ..IndexLimits::default() };
@@ -94,8 +102,7 @@ impl PreparedLoad {
                 (LoadAnswering::Index(index.into()), LoadGauge::new(), counters)
             }
         };
-        let (shared, announcing) = (Arc::<AnswerShared>::default(), Arc::<AtomicBool>::default());
-        let mut threads = Vec::new();
+        let announcing = Arc::<AtomicBool>::default();
         if let Some(announce) = config.announce {
             let socket = socket.try_clone().map_err(system("cannot use a socket twice"))?;
             let mean_ns = u64::try_from(announce.interval.as_nanos()).unwrap_or(u64::MAX);

@@ -8,6 +8,7 @@ mod flows;
 mod guard;
 mod load_information;
 mod metrics;
+mod passed;
 mod peers;
 mod policy;
 mod process;

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 
 use super::reply::{Refused, Reply, of, text};
 use super::text_format::MetricsFormat;
-use super::{backends, decisions, flows, guard, metrics, policy, refused, tables, why};
+use super::{backends, decisions, flows, guard, metrics, passed, policy, refused, tables, why};
 use crate::mechanism::registry::MechanismSystems;
 use crate::shared::FrontEndShared;
 
@@ -38,6 +38,7 @@ GET  /policy/tables            what else there is to see of it, such as boundari
 GET  /why?target=/path         what the policy holds about a target
 GET  /refusals                 what was refused, why, and what to change
 GET  /flows                    connections that back-ends have
+GET  /passed?after=0           requests that the switch has seen since, and starts to keep them
 GET  /decisions                the state of the decision log
 POST /decisions/flush          writes what the decision log has gathered
 ";
@@ -57,6 +58,7 @@ enum Route<'a> {
     Why,
     Refusals,
     Flows,
+    Passed,
     Decisions,
     Flush,
 }
@@ -74,6 +76,7 @@ impl<'a> Route<'a> {
             "/why" => Self::Why,
             "/refusals" => Self::Refusals,
             "/flows" => Self::Flows,
+            "/passed" => Self::Passed,
             "/decisions" => Self::Decisions,
             "/decisions/flush" => Self::Flush,
             _ => {
@@ -154,6 +157,7 @@ async fn respond(
             Ok(reply)
         }
         Route::Flows => flows::answer(shared, systems, parts.uri.query()),
+        Route::Passed => passed::answer(systems, parts.uri.query()),
         route => look(shared, route, &parts),
     }
 }
@@ -176,6 +180,7 @@ fn look(shared: &FrontEndShared, route: Route<'_>, parts: &Parts) -> Result<Repl
         | Route::Weight(_)
         | Route::Drain(..)
         | Route::Flows
+        | Route::Passed
         | Route::Decisions
         | Route::Flush => Err(Refused::method("GET")),
     }

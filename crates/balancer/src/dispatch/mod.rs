@@ -6,6 +6,7 @@ mod asks;
 mod build;
 mod inspection;
 mod journal;
+mod measuring;
 mod member;
 mod membership;
 mod offer;

@@ -61,12 +61,12 @@ impl LoadIntake {
         })
     }
 
-    fn now_ns(&self) -> u64 {
+    pub(crate) fn now_ns(&self) -> u64 {
         nanos(self.origin.elapsed())
     }
 
     /// Asks agents; `None` without a key or random numbers.
-    fn inquirer(&self) -> Option<LoadInquirer> {
+    pub(crate) fn inquirer(&self) -> Option<LoadInquirer> {
         let keys = LoadKeys::new(self.config.key.as_ref()?);
         let limits = InquiryLimits { most_load: self.config.most_load, ..InquiryLimits::default() };
         match plimsoll_wire::random() {

@@ -1,6 +1,7 @@
 //! `plimsoll classify`: learns content classes and their costs from access logs, or from an idle server.
 
 mod live;
+mod root;
 mod show;
 mod sources;
 
@@ -29,10 +30,11 @@ whole logs of all front-ends.
 Examples:
   plimsoll classify access.log -o classes.toml
   plimsoll classify access.log.1 access.log --after-size total_us --workers 4 --json
-  plimsoll classify --live http://127.0.0.1:8080 --uris uris.txt -o classes.toml")]
+  plimsoll classify --live http://127.0.0.1:8080 --uris uris.txt -o classes.toml
+  plimsoll classify --root /srv/www -o files.list --watch")]
 pub(crate) struct Args {
     /// Access logs in the order of their times, of any format that has durations (see `plimsoll trace formats`); `-` is standard input
-    #[arg(value_name = "LOG", required_unless_present = "live", conflicts_with = "live")]
+    #[arg(value_name = "LOG", required_unless_present_any = ["live", "root"], conflicts_with_all = ["live", "root"])]
     logs: Vec<String>,
 
     /// Write the class file here
@@ -80,6 +82,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "live")]
     uris: Option<PathBuf>,
 
+    /// List the files below this directory instead, with their sizes, for `direct.file_list` of a layer-4 front-end
+    #[arg(long, value_name = "DIR", conflicts_with = "live")]
+    root: Option<PathBuf>,
+
+    /// Write the list of --root again after each change, until it is stopped
+    #[arg(long, requires = "root", requires = "out")]
+    watch: bool,
+
     /// Requests for each URL of --live
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(10..=1000))]
     requests: u32,
@@ -95,6 +105,9 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    if let Some(root) = &args.root {
+        return root::run(root, args.out.as_deref(), args.watch);
+    }
     let options = LearnOptions {
         most_classes: usize::from(args.most_classes),
         similar: args.similar,

@@ -98,7 +98,7 @@ fn target(args: &Args) -> String {
 }
 
 /// What the admin API answers.
-fn ask(admin: &Admin, target: &str) -> Result<String, CliError> {
+pub(super) fn ask(admin: &Admin, target: &str) -> Result<String, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failed(format!("cannot ask the front-end: {error}")))?;
     let address = reachable(admin.address);

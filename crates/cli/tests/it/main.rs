@@ -16,6 +16,7 @@ mod measure;
 mod origin;
 mod out;
 mod readme;
+mod record;
 mod replay;
 mod reproduce;
 mod rights;

@@ -19,7 +19,7 @@ keys! {
         /// choice; `broadcast`, agents announce them; `header`, back-ends write them into their responses.
         "from" from: LoadSource = Is("own"), Choice(LoadSource::WORDS), restart;
         /// File with the key that front-ends and agents share: 64 hexadecimal digits, which only its owner, and at most its group,
-        /// may read. Needed with `poll` and `broadcast`.
+        /// may read. Needed with `poll` and `broadcast`, and with `own` for a policy that takes host metrics from agents.
         "key_file" key: Option<Key> = Words("no key"), Text("the path of a file") => OptionalKeyFile, restart;
         /// With `poll`: how many back-ends are asked for a request, where the policy does not say itself.
         "size" size: u32 = Is("2"), Integer { min: 1, max: 8 }, restart;
@@ -160,9 +160,9 @@ fn check_keys<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, fr
 
 /// The sources with which a key is used.
 const KEYS: &[(&str, &[LoadSource])] = {
-    use LoadSource::{Broadcast, Header, Poll};
+    use LoadSource::{Broadcast, Header, Own, Poll};
     &[
-        ("key_file", &[Poll, Broadcast]),
+        ("key_file", &[Own, Poll, Broadcast]),
         ("size", &[Poll]),
         ("timeout", &[Poll]),
         ("max_age", &[Poll]),

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,8 +35,10 @@ pub(crate) enum Sharing {
 const TURN: Duration = Duration::from_millis(2);
 /// The longest body of a request in bytes.
 const BODY_MOST: usize = 64 * 1024;
-/// What a response has, in bytes.
-const ANSWER: Bytes = Bytes::from_static(&[b'x'; 512]);
+/// What responses have; the longest one.
+static ANSWER: [u8; 256 << 10] = [b'x'; 256 << 10];
+/// The bytes of a response to a request of no kind.
+const OTHER_BYTES: usize = 512;
 
 /// A CPU or a disk, and for how long it has been, or will be, busy.
 #[derive(Default)]
@@ -62,6 +64,9 @@ struct Machine {
     cpu: Station,
     disk: Station,
     rng: Mutex<Rng>,
+    /// Requests for documents, and computed ones, that are being answered.
+    under_way: [AtomicU32; 2],
+    at_disk: AtomicU32,
 }
 
 impl Machine {
@@ -81,16 +86,24 @@ impl Machine {
             }
         }
         if !disk.is_zero() {
+            self.at_disk.fetch_add(1, Ordering::Relaxed);
             self.disk.visit(disk).await;
+            self.at_disk.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let kind = request.uri().path_and_query().and_then(|it| kind_of(it.as_str()));
-        let mut response = Response::new(Full::new(ANSWER));
+        let bytes = kind.map_or(OTHER_BYTES, |kind| kind.answer_bytes).min(ANSWER.len());
+        let mut response = Response::new(Full::new(Bytes::from_static(&ANSWER[..bytes])));
         let body = Limited::new(request.into_body(), BODY_MOST).collect().await;
         match kind.filter(|_| body.is_ok()) {
-            Some(kind) => self.work(kind.cpu_s, kind.disk_s).await,
+            Some(kind) => {
+                let under_way = &self.under_way[usize::from(kind.is_dynamic)];
+                under_way.fetch_add(1, Ordering::Relaxed);
+                self.work(kind.cpu_s, kind.disk_s).await;
+                under_way.fetch_sub(1, Ordering::Relaxed);
+            }
             None => *response.status_mut() = StatusCode::BAD_REQUEST,
         }
         response
@@ -105,12 +118,26 @@ pub(crate) struct EmulatedOrigin {
 }
 
 impl EmulatedOrigin {
-    /// Starts one on a port of loopback; its CPU and disk are `speed` times as fast as usual.
-    pub(crate) async fn start(sharing: Sharing, speed: f64, seed: u64) -> std::io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// Starts one at a listener; its CPU and disk are `speed` times as fast as usual.
+    pub(crate) fn start(
+        listener: std::net::TcpListener,
+        sharing: Sharing,
+        speed: f64,
+        seed: u64,
+    ) -> std::io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
         let address = listener.local_addr()?;
         let (cpu, disk) = (Station::default(), Station::default());
-        let machine = Arc::new(Machine { sharing, speed, cpu, disk, rng: Mutex::new(Rng::new(seed, 0)) });
+        let machine = Arc::new(Machine {
+            sharing,
+            speed,
+            cpu,
+            disk,
+            rng: Mutex::new(Rng::new(seed, 0)),
+            under_way: Default::default(),
+            at_disk: AtomicU32::new(0),
+        });
         let task = tokio::spawn(accept(listener, Arc::clone(&machine))).abort_handle();
         Ok(Self { address, machine, task })
     }
@@ -118,6 +145,17 @@ impl EmulatedOrigin {
     /// For how long its CPU has been, or will be, busy with the requests that came.
     pub(crate) fn cpu_busy(&self) -> Duration {
         self.machine.cpu.busy()
+    }
+
+    /// Requests at the disk, for documents, and computed ones, each once.
+    #[allow(dead_code, reason = "only one of the examples asks")]
+    pub(crate) fn under_way(&self) -> impl Fn() -> [u32; 3] + Send + 'static {
+        let machine = Arc::clone(&self.machine);
+        move || {
+            let [documents, computed] = [0, 1].map(|n: usize| machine.under_way[n].load(Ordering::Relaxed));
+            let at_disk = machine.at_disk.load(Ordering::Relaxed);
+            [at_disk, documents.saturating_sub(at_disk), computed]
+        }
     }
 }
 

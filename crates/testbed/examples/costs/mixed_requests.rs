@@ -12,15 +12,47 @@ pub(crate) struct RequestKind {
     pub(crate) cpu_s: f64,
     /// Mean time of disk accesses in seconds.
     pub(crate) disk_s: f64,
+    /// Bytes of an answer.
+    pub(crate) answer_bytes: usize,
+    /// Whether it is computed, and no document.
+    pub(crate) is_dynamic: bool,
 }
 
 /// All kinds. Costs of single requests deviate by up to 20 %.
 pub(crate) const KINDS: [RequestKind; 5] = [
-    RequestKind { name: "item", share: 0.70, cpu_s: 0.002, disk_s: 0.0 },
-    RequestKind { name: "list", share: 0.17, cpu_s: 0.001, disk_s: 0.012 },
-    RequestKind { name: "search", share: 0.06, cpu_s: 0.030, disk_s: 0.0 },
-    RequestKind { name: "Feed", share: 0.05, cpu_s: 0.006, disk_s: 0.0 },
-    RequestKind { name: "Report", share: 0.02, cpu_s: 0.100, disk_s: 0.050 },
+    RequestKind {
+        name: "item",
+        share: 0.70,
+        cpu_s: 0.002,
+        disk_s: 0.0,
+        answer_bytes: 512,
+        is_dynamic: false,
+    },
+    RequestKind {
+        name: "list",
+        share: 0.17,
+        cpu_s: 0.001,
+        disk_s: 0.012,
+        answer_bytes: 512,
+        is_dynamic: false,
+    },
+    RequestKind {
+        name: "search",
+        share: 0.06,
+        cpu_s: 0.030,
+        disk_s: 0.0,
+        answer_bytes: 512,
+        is_dynamic: true,
+    },
+    RequestKind { name: "Feed", share: 0.05, cpu_s: 0.006, disk_s: 0.0, answer_bytes: 512, is_dynamic: true },
+    RequestKind {
+        name: "Report",
+        share: 0.02,
+        cpu_s: 0.100,
+        disk_s: 0.050,
+        answer_bytes: 512,
+        is_dynamic: true,
+    },
 ];
 
 /// The mean over all requests of what `part` says of their kind.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::clients::ClientWindows;
 use super::counts::{LoadCounters, LoadRefusal};
-use super::datagram::{Datagram, Inquiry, LoadKeys, LoadReply, MOST_LOAD};
+use super::datagram::{Datagram, DatagramFields, DatagramKind, LoadKeys, MOST_LOAD};
 use super::gate::{AnswerGate, AnswerLimits, BootId, Freshly};
 
 /// Answers inquiries. It allocates only when a new client comes.
@@ -44,39 +44,58 @@ impl LoadAnswerer {
         now_ns: u64,
         load: impl FnOnce() -> (u32, u32),
     ) -> Option<Datagram> {
-        let reply = self.try_answer(source, datagram, now_ns, load);
-        self.gate.seal(reply.map(|reply| reply.fields()))
+        let kinds = (DatagramKind::Inquiry, DatagramKind::Reply);
+        self.answer_as(kinds, source, datagram, now_ns, || {
+            let (load, latency_us) = load();
+            (load.min(MOST_LOAD), latency_us)
+        })
+    }
+
+    /// The answer of one kind to an inquiry of another.
+    pub(super) fn answer_as(
+        &mut self,
+        kinds: (DatagramKind, DatagramKind),
+        source: IpAddr,
+        datagram: &[u8],
+        now_ns: u64,
+        tell: impl FnOnce() -> (u32, u32),
+    ) -> Option<Datagram> {
+        let reply = self.try_answer(kinds, source, datagram, now_ns, tell);
+        self.gate.seal(reply)
     }
 
     fn try_answer(
         &mut self,
+        (asked, told): (DatagramKind, DatagramKind),
         source: IpAddr,
         datagram: &[u8],
         now_ns: u64,
-        load: impl FnOnce() -> (u32, u32),
-    ) -> Result<LoadReply, LoadRefusal> {
-        let Inquiry { boot, client, sequence, clock_ns } = Inquiry::open(datagram, self.gate.keys())?;
+        tell: impl FnOnce() -> (u32, u32),
+    ) -> Result<DatagramFields, LoadRefusal> {
+        let inquiry = DatagramFields::open(datagram, &[asked], self.gate.keys())?;
+        let DatagramFields { boot, client, sequence, clock_ns, .. } = inquiry;
         if self.clients.has_seen(client, sequence) {
             return Err(LoadRefusal::Replayed);
         }
-        let reply = LoadReply {
-            boot: self.gate.boot(),
+        let boot_now = self.gate.boot();
+        let of = |kind, (first, second)| DatagramFields {
+            kind,
+            boot: boot_now,
             client,
             sequence,
             clock_ns: now_ns,
-            load: None,
-            latency_us: 0,
+            first,
+            second,
         };
         let asker = (client, Some(sequence));
         if matches!(self.gate.check(source, asker, (boot, clock_ns), now_ns)?, Freshly::Renew) {
-            return Ok(reply);
+            return Ok(of(DatagramKind::Renewal, (0, 0)));
         }
         // Only what is neither forged nor repeated counts against the rate of its source: nobody else can use it up.
         self.gate.admit(source, now_ns)?;
         if !self.clients.enter(client, sequence, now_ns) {
             return Err(LoadRefusal::Full);
         }
-        let (load, latency_us) = load();
-        Ok(LoadReply { load: Some(load.min(MOST_LOAD)), latency_us, ..reply })
+        Ok(of(told, tell()))
     }
 }

@@ -17,7 +17,7 @@ const BODY_BYTES: usize = 44;
 const CODE_BYTES: usize = 16;
 /// `p`, `l`, the version of the format.
 const START: [u8; 3] = [b'p', b'l', 1];
-const KINDS: usize = 8;
+const KINDS: usize = 10;
 
 /// What a datagram is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,10 @@ pub(super) enum DatagramKind {
     Release = 7,
     /// Noted; or, of what is asked for, too late.
     Released = 8,
+    /// What is measured at your machine?
+    HostInquiry = 9,
+    /// That.
+    HostReply = 10,
 }
 
 impl DatagramKind {
@@ -52,6 +56,8 @@ impl DatagramKind {
             6 => Self::Grant,
             7 => Self::Release,
             8 => Self::Released,
+            9 => Self::HostInquiry,
+            10 => Self::HostReply,
             _ => return None,
         })
     }
@@ -67,6 +73,8 @@ impl DatagramKind {
             Self::Grant => "plimsoll load 2026-11 grant",
             Self::Release => "plimsoll load 2026-11 release",
             Self::Released => "plimsoll load 2026-11 released",
+            Self::HostInquiry => "plimsoll load 2026-11 host inquiry",
+            Self::HostReply => "plimsoll load 2026-11 host reply",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::counts::{LoadCounters, LoadRefusal};
-use super::datagram::{Datagram, Inquiry, LoadAnnouncement, LoadKeys, LoadReply, MOST_LOAD};
+use super::datagram::{Datagram, DatagramFields, DatagramKind, LoadAnnouncement, LoadKeys, MOST_LOAD};
 use crate::lease::AgentClock;
 
 /// Unanswered inquiries in a row after which what is known of an agent's clock is not trusted any more.
@@ -45,8 +45,8 @@ struct Peer {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Outstanding {
-    peer: usize,
+pub(super) struct Outstanding {
+    pub(super) peer: usize,
     asked_at_ns: u64,
 }
 
@@ -61,7 +61,7 @@ pub enum LoadTaken {
         sequence: u64,
         /// Active accesses.
         load: u32,
-        /// In microseconds, as in [`LoadReply::latency_us`]; 0 where it is not known.
+        /// In microseconds, as in [`latency_us`](super::LoadReply::latency_us) of a reply; 0 where it is not known.
         latency_us: u32,
         /// Time since the inquiry.
         round_trip_ns: u64,
@@ -89,7 +89,7 @@ pub struct Announced {
     pub peer: usize,
     /// Active accesses; `None` where it tells a load that no back-end has, which is counted as refused.
     pub load: Option<u32>,
-    /// In microseconds, as in [`LoadReply::latency_us`]; 0 where it is not known.
+    /// In microseconds, as in [`latency_us`](super::LoadReply::latency_us) of a reply; 0 where it is not known.
     pub latency_us: u32,
     /// Mean time between two announcements.
     pub interval_ns: u64,
@@ -151,6 +151,10 @@ impl LoadInquirer {
 
     /// An inquiry to this agent, with its sequence number; `None` while too many are unanswered.
     pub fn ask(&mut self, peer: usize, now_ns: u64) -> Option<(u64, Datagram)> {
+        self.ask_as(DatagramKind::Inquiry, peer, now_ns)
+    }
+
+    pub(super) fn ask_as(&mut self, kind: DatagramKind, peer: usize, now_ns: u64) -> Option<(u64, Datagram)> {
         if self.outstanding.len() >= self.limits.outstanding {
             return None;
         }
@@ -164,7 +168,9 @@ impl LoadInquirer {
         let known = self.trusted(peer).map(|known| (known.boot, known.clock.floor_ns(now_ns)));
         let (boot, clock_ns) = known.unwrap_or((0, 0));
         self.outstanding.insert(sequence, Outstanding { peer, asked_at_ns: now_ns });
-        Some((sequence, Inquiry { boot, client: self.client, sequence, clock_ns }.seal(&self.keys)))
+        let client = self.client;
+        let inquiry = DatagramFields { kind, boot, client, sequence, clock_ns, first: 0, second: 0 };
+        Some((sequence, inquiry.seal(&self.keys)))
     }
 
     /// Boot id and clock are to be learned again; which announcements were taken stays known.
@@ -214,34 +220,54 @@ impl LoadInquirer {
     }
 
     fn try_take(&mut self, datagram: &[u8], now_ns: u64) -> Result<LoadTaken, LoadRefusal> {
-        let reply = LoadReply::open(datagram, &self.keys)?;
+        let (asked, sequence, fields) = self.heard(datagram, DatagramKind::Reply, now_ns)?;
+        let peer = asked.peer;
+        let Some(DatagramFields { first: load, second: latency_us, .. }) = fields else {
+            return Ok(LoadTaken::Renewed { peer, sequence });
+        };
+        if load > self.limits.most_load {
+            return Ok(LoadTaken::Implausible { peer, sequence });
+        }
+        let round_trip_ns = now_ns.saturating_sub(asked.asked_at_ns);
+        Ok(LoadTaken::Load { peer, sequence, load, latency_us, round_trip_ns })
+    }
+
+    /// An answer of this kind, or a renewal, which has no fields: what it is an answer to, and its sequence number.
+    pub(super) fn heard(
+        &mut self,
+        datagram: &[u8],
+        kind: DatagramKind,
+        now_ns: u64,
+    ) -> Result<(Outstanding, u64, Option<DatagramFields>), LoadRefusal> {
+        let reply = DatagramFields::open(datagram, &[kind, DatagramKind::Renewal], &self.keys)?;
         // The reply to another instance, or to this one, was sent again or is late.
         if reply.client != self.client {
             return Err(LoadRefusal::Replayed);
         }
         let sequence = reply.sequence;
         let asked = *self.outstanding.get(&sequence).ok_or(LoadRefusal::Late)?;
-        let peer = asked.peer;
-        let Some(load) = reply.load else {
+        if reply.kind == DatagramKind::Renewal {
             self.outstanding.remove(&sequence);
-            self.learn(peer, &reply, now_ns);
-            return Ok(LoadTaken::Renewed { peer, sequence });
-        };
-        let known = self.peers.get_mut(&peer).filter(|known| known.is_trusted && known.boot == reply.boot);
+            self.learn(asked.peer, &reply, now_ns);
+            return Ok((asked, sequence, None));
+        }
+        let known = self.peers.get_mut(&asked.peer);
         // The agent has restarted meanwhile, and another inquiry has shown it.
-        let known = known.ok_or(LoadRefusal::UnknownBoot)?;
+        let known = known
+            .filter(|known| known.is_trusted && known.boot == reply.boot)
+            .ok_or(LoadRefusal::UnknownBoot)?;
         self.outstanding.remove(&sequence);
         known.unanswered = 0;
         known.heard_at_ns = now_ns;
         known.clock.observe(reply.clock_ns, now_ns);
-        if load > self.limits.most_load {
-            return Ok(LoadTaken::Implausible { peer, sequence });
-        }
-        let round_trip_ns = now_ns.saturating_sub(asked.asked_at_ns);
-        Ok(LoadTaken::Load { peer, sequence, load, latency_us: reply.latency_us, round_trip_ns })
+        Ok((asked, sequence, Some(reply)))
     }
 
-    fn learn(&mut self, peer: usize, renewal: &LoadReply, now_ns: u64) {
+    pub(super) fn counters_ref(&self) -> &LoadCounters {
+        &self.counters
+    }
+
+    fn learn(&mut self, peer: usize, renewal: &DatagramFields, now_ns: u64) {
         let clock = AgentClock::new(renewal.clock_ns, now_ns);
         let boot = renewal.boot;
         // Also where it had another number: what was taken is not taken again.

@@ -1,11 +1,13 @@
 //! The mechanism `direct`: connections are distributed at layer 4, by a packet program, and back-ends answer clients directly.
 //!
 //! No worker ever sees a request of it. `system` opens the packet program; `threads` runs the loop of `plimsoll-switch`, with
-//! `dispatching` as who decides, and tells it of back-ends (`members`). `sniffing` reads what passes, for policies that want it.
+//! `dispatching` as who decides, and tells it of back-ends (`members`). `sniffing` reads what passes, for policies that want it,
+//! and for who records it (`recording`).
 
 mod dispatching;
 mod members;
 mod metrics;
+mod recording;
 mod sniffing;
 mod system;
 mod threads;

@@ -12,7 +12,7 @@ use plimsoll_classes::ClassTable;
 use plimsoll_config::Config;
 use plimsoll_datapath::switch::{ConnHolder, PacketSample};
 use plimsoll_policy::{BackendId, Nanos};
-use plimsoll_sniffer::{DynamicRule, FileTable, Sniffer};
+use plimsoll_sniffer::{DynamicRule, FileTable, RequestStart, Sniffer};
 
 use super::system::{DirectSystem, sample_bytes};
 use crate::shared::FrontEndShared;
@@ -86,10 +86,13 @@ pub(super) fn sniff(shared: &Arc<FrontEndShared>, system: &Arc<DirectSystem>, st
         Err(error) => return tracing::error!(%error, "what passes is not read"),
     };
     let mut config: Option<Arc<Config>> = None;
+    let mut was_recorded = false;
     let mut list = ReadList::default();
     let sniffer = Sniffer {
         classes: ClassTable::default(),
         files: FileTable::new(MOST_FILES),
+        // Lists are late by a second at least, and may leave directories out.
+        is_complete: false,
         rule: DynamicRule::Usual,
     };
     let reading = Rc::new(RefCell::new(Reading { sniffer, holders: Vec::new() }));
@@ -97,7 +100,12 @@ pub(super) fn sniff(shared: &Arc<FrontEndShared>, system: &Arc<DirectSystem>, st
         (Rc::clone(&reading), Arc::clone(shared.dispatch.first()), Arc::clone(system));
     samples.visit_with(move |sample: &PacketSample<'_>| {
         let mut read = read.borrow_mut();
-        let Some(content) = read.sniffer.sniff(sample.payload) else { return };
+        let Some(start) = RequestStart::read(sample.payload) else { return };
+        let content = read.sniffer.content(&start);
+        counter.recording.note(sample, &start, content.size_bytes);
+        if !counter.reads_for_policy.load(Ordering::Relaxed) {
+            return;
+        }
         if read.backend(sample.holder).is_none() {
             read.holders = holders_of(&counter);
         }
@@ -111,8 +119,11 @@ pub(super) fn sniff(shared: &Arc<FrontEndShared>, system: &Arc<DirectSystem>, st
             let classes = now.classes.as_ref().map(|classes| ClassTable::clone(&classes.file.table));
             reading.borrow_mut().sniffer.classes = classes.unwrap_or_default();
             list = ReadList::default();
-            set_sample_bytes(&now, system);
-            config = Some(Arc::clone(&now));
+        }
+        let is_recorded = system.recording.is_on();
+        if is_recorded != was_recorded || config.as_ref().is_none_or(|before| !Arc::ptr_eq(before, &now)) {
+            set_sample_bytes(&now, is_recorded, system);
+            (was_recorded, config) = (is_recorded, Some(Arc::clone(&now)));
         }
         if let Some(files) = list.changed(now.direct.as_ref().and_then(|direct| direct.file_list.as_deref()))
         {
@@ -125,9 +136,10 @@ pub(super) fn sniff(shared: &Arc<FrontEndShared>, system: &Arc<DirectSystem>, st
     }
 }
 
-/// Nothing is copied for a policy that does not want to know.
-fn set_sample_bytes(config: &Config, system: &DirectSystem) {
-    if let Err(error) = system.switch.set_sample_bytes(sample_bytes(config)) {
+/// Nothing is copied where nobody wants to know.
+fn set_sample_bytes(config: &Config, is_recorded: bool, system: &DirectSystem) {
+    system.reads_for_policy.store(config.policy.spec.capabilities.can_sniff(), Ordering::Relaxed);
+    if let Err(error) = system.switch.set_sample_bytes(sample_bytes(config, is_recorded)) {
         tracing::error!(%error, "what is read of packets stays as it was");
     }
 }

@@ -1,7 +1,7 @@
 //! The packet program and what is shown of it.
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use plimsoll_datapath::switch::{ConnHolder, ConnTable, Switch, SwitchConfig, Swi
 use plimsoll_policy::BackendId;
 use plimsoll_switch::BookCounts;
 
+use super::recording::{PassedBatch, PassedRequests};
 use crate::mechanism::carry::{FlowPhase, FlowState};
 
 /// What the loop has shown last.
@@ -31,6 +32,9 @@ pub(crate) struct DirectSystem {
     shown: Mutex<ShownConns>,
     /// Requests that were seen to pass.
     pub(super) sniffed: AtomicU64,
+    /// Whether the policy wants to know of them.
+    pub(super) reads_for_policy: AtomicBool,
+    pub(super) recording: PassedRequests,
 }
 
 impl DirectSystem {
@@ -43,7 +47,7 @@ impl DirectSystem {
         else {
             return Ok(None);
         };
-        let switch = Switch::open_for(&wanted(direct, sample_bytes(config)), user)
+        let switch = Switch::open_for(&wanted(direct, sample_bytes(config, false)), user)
             .map_err(|error| error.to_string())?;
         tracing::info!("packets are forwarded at {}", switch.attached().join(", "));
         let system = Self {
@@ -51,6 +55,8 @@ impl DirectSystem {
             on_stop: direct.on_stop,
             shown: Mutex::default(),
             sniffed: AtomicU64::new(0),
+            reads_for_policy: AtomicBool::new(false),
+            recording: PassedRequests::default(),
         };
         let addresses: Vec<SocketAddr> = config.listeners.iter().map(|l| l.address).collect();
         system.serve(&addresses);
@@ -63,6 +69,14 @@ impl DirectSystem {
         if let Err(error) = self.switch.set_services(&services) {
             tracing::error!(%error, "connections to changed listeners are not distributed");
         }
+    }
+
+    /// Requests that have passed since that of this number, to whoever records them.
+    pub(crate) fn passed_since(&self, after: u64) -> PassedBatch {
+        let lost = self.switch.counters().map_or(0, |counters| counters.samples_lost);
+        let mut passed = self.recording.since(after);
+        passed.samples_lost = lost;
+        passed
     }
 
     pub(super) fn show(&self, shown: ShownConns) {
@@ -129,8 +143,8 @@ fn wanted(direct: &DirectConfig, sample_bytes: u32) -> SwitchConfig {
     }
 }
 
-/// What is copied of each packet: nothing for a policy that does not want to know.
-pub(super) fn sample_bytes(config: &Config) -> u32 {
-    let wanted = config.direct.as_ref().filter(|_| config.policy.spec.capabilities.can_sniff());
-    wanted.map_or(0, |direct| direct.sample_bytes)
+/// What is copied of each packet: nothing where neither the policy nor who records wants to know.
+pub(super) fn sample_bytes(config: &Config, is_recorded: bool) -> u32 {
+    let is_wanted = is_recorded || config.policy.spec.capabilities.can_sniff();
+    config.direct.as_ref().filter(|_| is_wanted).map_or(0, |direct| direct.sample_bytes)
 }

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plimsoll_agent::load::{
-    AnnounceConfig, ApiAccess, ApiAddress, LoadConfig, LoadError, LoadRole, LoadService, PreparedLoad,
+    AnnounceConfig, ApiAccess, ApiAddress, HostConfig, LoadConfig, LoadError, LoadRole, LoadService,
+    PreparedLoad,
 };
 use plimsoll_wire::load::LoadGauge;
 use plimsoll_wire::{Key, MulticastInterface};
@@ -18,6 +19,21 @@ pub(super) fn seconds(option: &str, value_s: f64) -> Result<Duration, CliError> 
     time.filter(|time| !time.is_zero() && *time <= Duration::from_secs(86_400)).ok_or_else(|| {
         CliError::Usage(format!("{option} {value_s}: give seconds above 0 and at most 86400, a day"))
     })
+}
+
+/// The address and path of `http://ADDRESS:PORT/PATH`.
+fn scoreboard(url: &str) -> Result<(SocketAddr, String), String> {
+    let wrong = || format!("expected http://ADDRESS:PORT/PATH?auto with an IP address, not `{url}`");
+    let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
+    let slash = rest.find('/').ok_or_else(wrong)?;
+    let address = match rest[..slash].parse() {
+        Ok(address) => address,
+        Err(_) => format!("{}:80", &rest[..slash]).parse().map_err(|_| wrong())?,
+    };
+    if rest.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
+        return Err(wrong());
+    }
+    Ok((address, rest[slash..].to_owned()))
 }
 
 /// Options of load information.
@@ -47,13 +63,22 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "NAME", requires = "load_receivers")]
     load_interface: Option<MulticastInterface>,
 
+    /// Tell host metrics to front-ends that ask for them, for the policy weighted_round_robin_host: connections that wait to be
+    /// accepted at this port, processes that wait for the disk, and requests that are being answered
+    #[arg(long, value_name = "PORT", requires = "load_listen", value_parser = clap::value_parser!(u16).range(1..))]
+    host_metrics: Option<u16>,
+
+    /// Take the requests that are being answered from Apache's scoreboard, such as http://127.0.0.1:80/server-status?auto
+    #[arg(long, value_name = "URL", requires = "host_metrics", value_parser = scoreboard)]
+    scoreboard: Option<(SocketAddr, String)>,
+
     /// Inquiries in a second that one source may send
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     load_rate: u32,
 
     /// Be the load index manager of these back-ends instead: clients ask it for the one with the shortest queue
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "load_listen")]
-    #[arg(conflicts_with_all = ["listen", "serve", "load_receivers"])]
+    #[arg(conflicts_with_all = ["listen", "serve", "load_receivers", "host_metrics"])]
     load_index: Vec<String>,
 }
 
@@ -78,6 +103,9 @@ impl LoadArgs {
         };
         let mut config = LoadConfig::new(listen, key.clone(), role);
         config.limits.per_source_s = self.load_rate;
+        config.host = self
+            .host_metrics
+            .map(|server_port| HostConfig { server_port, scoreboard: self.scoreboard.clone() });
         config.api.clone_from(&self.load_api);
         if let Some(group) = &self.load_api_group {
             let wrong = |what: &str| CliError::Usage(format!("--load-api-group {group}: {what}"));
@@ -109,6 +137,27 @@ impl From<LoadError> for CliError {
         match error {
             LoadError::Config(_) => Self::Usage(error.to_string()),
             _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scoreboards() {
+        let (address, path) = scoreboard("http://127.0.0.1/server-status?auto").unwrap();
+        assert_eq!((address, &*path), ("127.0.0.1:80".parse().unwrap(), "/server-status?auto"));
+        assert_eq!(scoreboard("http://[::1]:8080/s").unwrap().0, "[::1]:8080".parse().unwrap());
+        for bad in [
+            "127.0.0.1/s",
+            "http://127.0.0.1",
+            "http://localhost:80/s",
+            "http://127.0.0.1/a b",
+            "https://1.2.3.4/s",
+        ] {
+            assert!(scoreboard(bad).unwrap_err().contains("expected http://"), "{bad}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use plimsoll_report::format::count;
 
-use super::destination::DestinationArgs;
+use crate::commands::destination::DestinationArgs;
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
 

@@ -1,7 +1,6 @@
 //! `plimsoll trace`: look at, convert and make traces.
 
 mod convert;
-mod destination;
 mod formats;
 mod ranked;
 mod stats;

@@ -8,9 +8,9 @@ use plimsoll_studies::matrix::Progress as _;
 use plimsoll_synth::{FigureBound, PublishedFigure, SyntheticWorkload};
 use plimsoll_trace::{Format, TargetTable, formats, write_requests};
 
-use super::destination::DestinationArgs;
 use super::synth_list;
 use super::text::text_width;
+use crate::commands::destination::DestinationArgs;
 use crate::commands::lists::LEAST_WRAPPED;
 use crate::error::CliError;
 use crate::{output, values};

@@ -12,7 +12,7 @@ use crate::error::CliError;
 
 /// Where to write and how; shared by `convert` and `synth`.
 #[derive(clap::Args, Debug)]
-pub(super) struct DestinationArgs {
+pub(crate) struct DestinationArgs {
     /// Format to write: csv, parquet, oracle-general or time-id-size (see `plimsoll trace formats`); by default told from
     /// the ending of the name
     #[arg(long, value_name = "FORMAT")]
@@ -25,15 +25,15 @@ pub(super) struct DestinationArgs {
 
 /// An output that may be written.
 #[derive(Debug)]
-pub(super) struct Destination {
-    pub(super) path: PathBuf,
-    pub(super) format: Format,
+pub(crate) struct Destination {
+    pub(crate) path: PathBuf,
+    pub(crate) format: Format,
 }
 
 impl DestinationArgs {
     /// Checks that the format can be written and that no file is overwritten against the user's will.
     /// `fallback` is the format if neither option nor name gives one.
-    pub(super) fn resolve(
+    pub(crate) fn resolve(
         &self,
         to: &Path,
         inputs: &[String],
@@ -99,22 +99,22 @@ impl DestinationArgs {
 }
 
 impl Destination {
-    pub(super) fn is_stdout(&self) -> bool {
+    pub(crate) fn is_stdout(&self) -> bool {
         self.path.as_os_str() == "-"
     }
 
     /// Its name in messages.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         if self.is_stdout() { "standard output".to_owned() } else { self.path.display().to_string() }
     }
 
     /// The fields that the format lacks, as a sentence; empty when it keeps everything.
-    pub(super) fn loss(&self) -> &'static str {
+    pub(crate) fn loss(&self) -> &'static str {
         self.format.loss()
     }
 
     /// Checks that the file can be written, before anything in it is lost.
-    pub(super) fn begin(&self) -> Result<(), CliError> {
+    pub(crate) fn begin(&self) -> Result<(), CliError> {
         if self.is_stdout() || fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Destination {
 
     /// The error of a write that failed after [`Destination::begin`]. Removes the incomplete file, which
     /// could pass for a complete one.
-    pub(super) fn failed(&self, error: TraceError) -> CliError {
+    pub(crate) fn failed(&self, error: TraceError) -> CliError {
         if matches!(error, TraceError::ClosedPipe) {
             return CliError::ClosedPipe;
         }

@@ -1,0 +1,110 @@
+//! `plimsoll record`: the requests that pass, as a trace.
+
+mod collected;
+mod ending;
+mod observe;
+mod options;
+mod running;
+
+use plimsoll_report::format::count;
+use plimsoll_sniffer::FileTable;
+
+use self::collected::Collected;
+use self::ending::{Losses, RecordEnd};
+pub(crate) use self::options::Args;
+use crate::error::CliError;
+use crate::output;
+
+/// The most documents of a list.
+const MOST_FILES: usize = 10_000_000;
+
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let destination = args.destination.resolve(&args.output, &[], None)?;
+    let files = files(args)?;
+    let mut collected = Collected::new(args.requests, args.include_all, args.strip_query, files);
+    destination.begin()?;
+    let ending = RecordEnd::after(args.duration)?;
+    let losses = match (&args.observe, &args.config) {
+        (Some(interface), _) => observe::record(args, interface, &ending, &mut collected)?,
+        (None, Some(config)) => running::record(config, &ending, &mut collected)?,
+        // The command line demands one of them.
+        (None, None) => Losses::default(),
+    };
+    let summary = collected.summary();
+    let trace = collected.into_trace().map_err(|error| destination.failed(error))?;
+    plimsoll_trace::convert(&trace, destination.format, &destination.path)
+        .map_err(|error| destination.failed(error))?;
+    if args.json && !destination.is_stdout() {
+        return output::print(&(json(&summary, losses).to_string() + "\n"));
+    }
+    eprintln!(
+        "Wrote {} requests for {} targets by {} clients{} to {} as {}.",
+        count(summary.counted),
+        count(summary.targets),
+        count(summary.clients),
+        losses.connections.map(|n| format!(" on {} connections", count(n))).unwrap_or_default(),
+        destination.name(),
+        destination.format
+    );
+    for note in notes(&summary, losses) {
+        eprintln!("{note}");
+    }
+    Ok(())
+}
+
+fn files(args: &Args) -> Result<FileTable, CliError> {
+    let Some(path) = &args.file_list else { return Ok(FileTable::new(0)) };
+    let failed = |why: String| CliError::Failed(format!("cannot use {}: {why}", path.display()));
+    let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    FileTable::read(&text, MOST_FILES).map_err(|error| failed(error.to_string()))
+}
+
+fn notes(summary: &collected::RecordSummary, losses: Losses) -> Vec<String> {
+    let mut notes = Vec::new();
+    if summary.left_out > 0 {
+        notes.push(format!(
+            "{} requests do not count: of another method than GET and HEAD, or not answered by 200, 206 or 304 \
+             (--include-all keeps them).",
+            count(summary.left_out)
+        ));
+    }
+    if summary.unknown_sizes > 0 {
+        notes.push(format!(
+            "The size of {} answers is not known, as they did not pass here, and was written as 0; --file-list tells \
+             the sizes of documents.",
+            count(summary.unknown_sizes)
+        ));
+    }
+    if losses.lost > 0 {
+        notes.push(format!(
+            "{} of {} samples were lost, as they came faster than they could be read; some requests are missing.",
+            count(losses.lost),
+            count(losses.packets)
+        ));
+    }
+    if losses.refused > 0 {
+        notes.push(format!(
+            "{} samples of connections beyond {} at a time were not read.",
+            count(losses.refused),
+            count(observe::MOST_CONNECTIONS as u64)
+        ));
+    }
+    if summary.is_full {
+        notes.push("It ended early: the names of targets took all the memory that they may take.".to_owned());
+    }
+    notes
+}
+
+fn json(summary: &collected::RecordSummary, losses: Losses) -> serde_json::Value {
+    serde_json::json!({
+        "requests": summary.counted,
+        "targets": summary.targets,
+        "clients": summary.clients,
+        "connections": losses.connections,
+        "left_out": summary.left_out,
+        "unknown_sizes": summary.unknown_sizes,
+        "samples": losses.packets,
+        "samples_lost": losses.lost,
+        "samples_refused": losses.refused,
+    })
+}

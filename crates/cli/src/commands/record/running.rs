@@ -1,0 +1,80 @@
+//! Records what a running switch sees, which its admin API tells.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_config::Config;
+use serde::Deserialize;
+
+use super::collected::{Collected, RecordedRequest};
+use super::ending::{Losses, RecordEnd};
+use crate::commands::flows;
+use crate::error::CliError;
+
+/// How often the front-end is asked. It keeps 100,000 requests meanwhile.
+const PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Deserialize)]
+struct Batch {
+    next: u64,
+    missed: u64,
+    samples_lost: u64,
+    requests: Vec<Passed>,
+}
+
+#[derive(Deserialize)]
+struct Passed {
+    time_unix_ns: u64,
+    client: String,
+    method: String,
+    target: String,
+    http11: bool,
+    size_bytes: Option<u64>,
+}
+
+pub(super) fn record(path: &Path, ending: &RecordEnd, collected: &mut Collected) -> Result<Losses, CliError> {
+    let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
+    let admin = config.admin.as_ref().ok_or_else(|| {
+        CliError::Failed(format!("{} switches the admin API off, which tells what passes", path.display()))
+    })?;
+    let ask = |after: u64| -> Result<Batch, CliError> {
+        let text = flows::ask(admin, &format!("/passed?after={after}"))?;
+        serde_json::from_str(&text).map_err(|error| {
+            CliError::Failed(format!("{} answers in an unknown way: {error}", admin.address))
+        })
+    };
+    let first = ask(u64::MAX)?;
+    eprintln!("Recording what the switch of {} sees.", path.display());
+    let (mut next, mut losses) = (first.next, Losses::default());
+    loop {
+        let is_last = ending.has_come() || collected.is_full();
+        let batch = ask(next)?;
+        next = batch.next;
+        for passed in &batch.requests {
+            take(collected, passed);
+        }
+        losses.packets += batch.requests.len() as u64 + batch.missed;
+        losses.lost += batch.missed;
+        if is_last {
+            let lost = batch.samples_lost.saturating_sub(first.samples_lost);
+            return Ok(Losses { packets: losses.packets + lost, lost: losses.lost + lost, ..losses });
+        }
+        if batch.requests.is_empty() {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn take(collected: &mut Collected, passed: &Passed) {
+    collected.take(&RecordedRequest {
+        at_ns: passed.time_unix_ns,
+        client: passed.client.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        method: passed.method.as_bytes(),
+        target: passed.target.as_bytes(),
+        http11: passed.http11,
+        status: None,
+        size_bytes: passed.size_bytes,
+        first_byte_ns: None,
+    });
+}

@@ -1,0 +1,52 @@
+//! What is to be measured.
+
+use std::path::PathBuf;
+
+use crate::{Error, SPEEDS, mixed_requests, program};
+
+pub(crate) struct Settings {
+    /// The optimized program `plimsoll`.
+    pub(crate) program: PathBuf,
+    pub(crate) load: f64,
+    pub(crate) seconds: f64,
+    pub(crate) seeds: u64,
+    pub(crate) policies: Vec<String>,
+    pub(crate) round_trips_ms: Vec<f64>,
+    pub(crate) log: Option<PathBuf>,
+}
+
+impl Settings {
+    pub(crate) fn read(mut args: impl Iterator<Item = String>) -> Result<Self, Error> {
+        let split = |list: &str| list.split(',').map(str::to_owned).collect();
+        let mut settings = Self {
+            program: program(&args.next().ok_or("give the program `plimsoll`")?)?,
+            load: 0.8,
+            seconds: 20.0,
+            seeds: 2,
+            policies: split("csld,round_robin,least_connections,weighted_round_robin_host"),
+            round_trips_ms: vec![0.0, 20.0, 150.0],
+            log: None,
+        };
+        for arg in args {
+            let (key, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: give KEY=VALUE"))?;
+            match key {
+                "load" => settings.load = value.parse()?,
+                "seconds" => settings.seconds = value.parse()?,
+                "seeds" => settings.seeds = value.parse()?,
+                "policies" => settings.policies = split(value),
+                "round_trips" => {
+                    settings.round_trips_ms = value.split(',').map(str::parse).collect::<Result<_, _>>()?;
+                }
+                "log" => settings.log = Some(value.into()),
+                _ => return Err(format!("{key}: there is no such key").into()),
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Requests per second at which the CPUs of all origins are busy for `load` of the time.
+    pub(crate) fn rate_rps(&self) -> f64 {
+        let needed_s = mixed_requests::mean(|kind| kind.cpu_s).max(mixed_requests::mean(|kind| kind.disk_s));
+        self.load * SPEEDS.iter().sum::<f64>() / needed_s
+    }
+}
