@@ -7,8 +7,6 @@ use prometheus_client::encoding::{EncodeCounterValue, EncodeGaugeValue};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-use crate::metrics::BUCKETS_US;
-
 /// Writes metrics, each with its samples right behind its description.
 pub(crate) struct Out<'a>(DescriptorEncoder<'a>);
 
@@ -83,17 +81,18 @@ impl<'a> Out<'a> {
         metric.encode_histogram::<NoLabelSet>(sum_s, counts.iter().sum(), &buckets, None)
     }
 
-    /// A histogram for each set of labels, with the buckets of [`BUCKETS_US`].
+    /// A histogram for each set of labels, as [`Out::histogram`] writes one.
     pub(crate) fn histograms<L: EncodeLabelSet, I: IntoIterator<Item = (L, (Vec<u64>, f64))>>(
         &mut self,
         name: &str,
         help: &str,
+        ends_us: &[u64],
         samples: impl FnOnce() -> I,
     ) -> Result<(), Error> {
         let unit = Unit::Seconds;
         let mut metric = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
         for (labels, (counts, sum_s)) in samples() {
-            let ends_s = BUCKETS_US.iter().map(|&us| us as f64 / 1e6).chain([f64::MAX]);
+            let ends_s = ends_us.iter().map(|&us| us as f64 / 1e6).chain([f64::MAX]);
             let buckets: Vec<(f64, u64)> = ends_s.zip(counts).collect();
             let count = buckets.iter().map(|(_, n)| n).sum();
             metric.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum_s, count, &buckets, None)?;

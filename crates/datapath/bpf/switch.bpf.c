@@ -89,7 +89,7 @@ ALWAYS_INLINE int handle_packet(CONTEXT *context, struct sight *sight, bool lead
 	count_backend(holder, sight);
 	if (leads)
 		lead_fragments(sight, holder);
-	if (sight->payload_bytes)
+	if (sight->payload_bytes && sight->is_known)
 		sample(context, sight, holder, counts);
 	return forward(context, backend, sight, counts);
 }

@@ -52,6 +52,14 @@ CONNECTIONS(65536) switch_conns SEC(".maps");
 CONNECTIONS(65536) switch_opening SEC(".maps");
 CONNECTIONS(65536) switch_hashed SEC(".maps");
 
+/* SYNs that the hash has placed. Forged ones push out each other: then a repeated one may go elsewhere. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct conn_key);
+	__type(value, struct placed_syn);
+} switch_syns SEC(".maps");
+
 /* Who has got the first fragment of a packet: later ones have no ports. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -45,6 +45,7 @@ struct sight {
 	__u32 ack;
 	__u32 round_trip_us; /* of its connection, once that was looked up; 0: unknown */
 	__u8 flags;	     /* TCP_* */
+	bool is_known;	     /* its connection is in a table, and its numbers are near those that its client has used */
 };
 
 struct vlan_tag {

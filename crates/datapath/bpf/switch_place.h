@@ -5,113 +5,15 @@
  */
 #pragma once
 
-#include "switch_maps.h"
+#include "switch_choose.h"
 
 /* How far a client's sequence number may be from the last one, for its FIN or RST to be believed. */
 #define BELIEVED_BYTES (1 << 20)
-/* How many choices are looked at: those that were withdrawn, or whose back-end is gone, are passed over. */
-#define MOST_TRIES RING_SLOTS
-
-ALWAYS_INLINE bool is_service(const struct conn_key *key)
-{
-	struct service_key service = { .port = key->flow.vip_port, .protocol = key->protocol };
-
-	__builtin_memcpy(service.address, key->flow.vip, sizeof(service.address));
-	return bpf_map_lookup_elem(&switch_services, &service);
-}
-
-ALWAYS_INLINE struct switch_backend *backend_at(__u32 index)
-{
-	return bpf_map_lookup_elem(&switch_backends, &index);
-}
-
-ALWAYS_INLINE struct switch_backend *usable_backend(__u32 holder)
-{
-	struct switch_backend *backend = backend_at(HOLDER_INDEX(holder));
-
-	if (!backend || backend->holder != holder || !(backend->flags & BACKEND_USABLE))
-		return NULL;
-	return backend;
-}
-
-ALWAYS_INLINE void set_packet_key(struct packet_key *key, const struct sight *sight)
-{
-	__builtin_memcpy(key->client, sight->key.flow.client, sizeof(key->client));
-	__builtin_memcpy(key->vip, sight->key.flow.vip, sizeof(key->vip));
-	key->id = sight->fragment_id;
-	key->protocol = sight->key.protocol;
-}
-
-/* The same in every switch, and after every restart. */
-ALWAYS_INLINE __u32 table_slot(const struct conn_key *key)
-{
-	const __u32 *words = (const __u32 *)key;
-	__u64 hash = 0;
-	int i;
-
-#pragma unroll
-	for (i = 0; i < (int)(sizeof(*key) / sizeof(*words)); i++) {
-		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
-		hash ^= hash >> 32;
-	}
-	return hash % TABLE_SLOTS;
-}
-
-#define NOBODY 0xffffffff
-
-ALWAYS_INLINE __u32 hashed_holder(const struct conn_key *key)
-{
-	__u32 slot = table_slot(key);
-	__u32 *index = bpf_map_lookup_elem(&switch_table, &slot);
-	struct switch_backend *backend;
-
-	if (!index || !*index)
-		return NOBODY;
-	backend = backend_at(*index - 1);
-	return backend ? backend->holder : NOBODY;
-}
-
-ALWAYS_INLINE void tell(const struct conn_key *key, const struct switch_conn *conn, enum event_kind kind, __u64 at_ns,
-			__u64 round_trip_ns, struct switch_counters *counts)
-{
-	struct switch_event *event = bpf_ringbuf_reserve(&switch_events, sizeof(*event), 0);
-
-	if (!event) {
-		counts->events_lost++;
-		return;
-	}
-	event->at_ns = at_ns;
-	event->choice = conn->choice;
-	event->key = *key;
-	event->holder = conn->holder;
-	event->kind = kind;
-	event->round_trip_ns = round_trip_ns;
-	bpf_ringbuf_submit(event, 0);
-}
-
-/* Takes the next choice of this CPU, or answers 0. No other program of this CPU runs meanwhile. */
-ALWAYS_INLINE __u64 take_choice(void)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct choice_ring *ring = bpf_map_lookup_elem(&switch_choices, &cpu);
-	__u64 choice = 0;
-	int i;
-
-	if (!ring)
-		return 0;
-	for (i = 0; i < MOST_TRIES; i++) {
-		__u64 head = ring->head;
-
-		if (head == *(volatile __u64 *)&ring->tail)
-			return 0;
-		/* In this order: so user space knows whether a choice that it puts here can still be taken. */
-		*(volatile __u64 *)&ring->head = head + 1;
-		choice = __sync_lock_test_and_set(&ring->slots[head & (RING_SLOTS - 1)], 0);
-		if (choice)
-			return choice;
-	}
-	return 0;
-}
+/*
+ * How far the number of the packet that establishes a connection may be from its SYN's: what a client sends before an answer (RFC
+ * 6928), as the first of these packets may be lost.
+ */
+#define FIRST_BYTES 65535
 
 ALWAYS_INLINE bool is_tcp(const struct sight *sight)
 {
@@ -150,23 +52,56 @@ ALWAYS_INLINE void begin(struct switch_conn *conn, const struct sight *sight, __
 	conn->last_ack = sight->ack;
 }
 
-/* The connection is entered under what the hash says, so that a change of the table does not move it. */
+/* Who got a SYN that the hash has placed, if packets are still sent there. */
+ALWAYS_INLINE __u32 placed_holder(const struct placed_syn *syn)
+{
+	return usable_backend(syn->holder) ? syn->holder : NOBODY;
+}
+
+/*
+ * The connection is entered under what the hash says, or has said of its SYN, so that a change of the table does not move it. It is
+ * told of with its second packet: a single one may be forged.
+ */
 ALWAYS_INLINE __u32 enter_hashed(const struct sight *sight, struct switch_counters *counts)
 {
 	struct switch_conn conn = { .flags = CONN_HASHED };
-	__u64 now_ns = bpf_ktime_get_ns();
-	__u32 holder = hashed_holder(&sight->key);
+	__u32 holder = NOBODY;
+
+	if (is_tcp(sight)) {
+		struct placed_syn *syn = bpf_map_lookup_elem(&switch_syns, &sight->key);
+
+		if (syn && sight->seq - syn->seq - 1 <= FIRST_BYTES)
+			holder = placed_holder(syn);
+	}
+	if (holder == NOBODY)
+		holder = hashed_holder(&sight->key);
 
 	counts->stray++;
 	if (holder == NOBODY)
 		return NOBODY;
-	begin(&conn, sight, holder, now_ns);
+	begin(&conn, sight, holder, bpf_ktime_get_ns());
 	if (sight->flags & TCP_FIN)
 		conn.flags |= CONN_FIN;
 	bpf_map_update_elem(&switch_hashed, &sight->key, &conn, BPF_ANY);
-	if (!(sight->flags & TCP_FIN))
-		tell(&sight->key, &conn, EVENT_ESTABLISHED, now_ns, 0, counts);
 	return holder;
+}
+
+/* A SYN for which there is no choice. It may be forged, so it enters no table of connections. */
+ALWAYS_INLINE __u32 place_syn(const struct sight *sight)
+{
+	struct placed_syn syn = { .holder = hashed_holder(&sight->key), .seq = sight->seq };
+
+	if (syn.holder != NOBODY)
+		bpf_map_update_elem(&switch_syns, &sight->key, &syn, BPF_ANY);
+	return syn.holder;
+}
+
+/* Who got this very SYN before. */
+ALWAYS_INLINE __u32 repeated_syn_holder(const struct sight *sight)
+{
+	struct placed_syn *syn = bpf_map_lookup_elem(&switch_syns, &sight->key);
+
+	return syn && syn->seq == sight->seq ? placed_holder(syn) : NOBODY;
 }
 
 /* The first packet of a connection. */
@@ -176,11 +111,16 @@ ALWAYS_INLINE __u32 open(const struct sight *sight, struct switch_counters *coun
 	struct switch_backend *backend;
 	__u64 now_ns;
 
+	if (is_tcp(sight)) {
+		__u32 holder = repeated_syn_holder(sight);
+
+		if (holder != NOBODY)
+			return holder;
+	}
 	conn.choice = take_choice();
 	if (!conn.choice) {
 		counts->hashed++;
-		/* Of a SYN nothing is kept: it may be forged. Its connection goes the same way when it is established. */
-		return is_tcp(sight) ? hashed_holder(&sight->key) : enter_hashed(sight, counts);
+		return is_tcp(sight) ? place_syn(sight) : enter_hashed(sight, counts);
 	}
 	now_ns = bpf_ktime_get_ns();
 	backend = backend_at(CHOICE_INDEX(conn.choice));
@@ -190,6 +130,8 @@ ALWAYS_INLINE __u32 open(const struct sight *sight, struct switch_counters *coun
 	}
 	counts->chosen++;
 	begin(&conn, sight, backend->holder, now_ns);
+	if (is_tcp(sight))
+		conn.seq_end = sight->seq + 1;
 	bpf_map_update_elem(&switch_opening, &sight->key, &conn, BPF_ANY);
 	tell(&sight->key, &conn, EVENT_BEGAN, now_ns, 0, counts);
 	return conn.holder;
@@ -215,18 +157,23 @@ ALWAYS_INLINE void count_backend(__u32 holder, const struct sight *sight)
 }
 
 /* Notes what a packet of an established connection says of its client. */
-ALWAYS_INLINE void note(struct switch_conn *conn, const struct sight *sight, struct switch_counters *counts)
+ALWAYS_INLINE void note(struct switch_conn *conn, struct sight *sight, struct switch_counters *counts)
 {
+	__u64 packets = conn->packets + 1;
+	__u32 flags = conn->flags;
 	__u32 end = sight_end(sight);
 	__u32 ending;
 
 	conn->last_seen_ns = bpf_ktime_get_coarse_ns();
-	conn->packets++;
+	conn->packets = packets;
 	conn->bytes += sight->frame_bytes;
+	if (packets == 2 && flags & CONN_HASHED && !(flags & (CONN_FIN | CONN_RST)))
+		tell(&sight->key, conn, EVENT_ESTABLISHED, bpf_ktime_get_ns(), 0, counts);
 	if (!is_tcp(sight) || sight->flags & TCP_SYN)
 		return;
 	if (!is_believed(conn, end))
 		return;
+	sight->is_known = true;
 	if ((__s32)(end - conn->seq_end) > 0) {
 		conn->seq_end = end;
 	} else if (sight->payload_bytes) {
@@ -287,8 +234,29 @@ ALWAYS_INLINE struct switch_conn *find(const struct conn_key *key)
 	return conn ? conn : bpf_map_lookup_elem(&switch_hashed, key);
 }
 
+/*
+ * Whether the packet ends the handshake that a SYN began, as its number follows the SYN's. Only the back-end knows whether what it
+ * acknowledges is right, too.
+ */
+ALWAYS_INLINE bool answers(const struct switch_conn *opening, const struct sight *sight)
+{
+	return continues(sight) && sight->seq - opening->seq_end <= FIRST_BYTES;
+}
+
+/* A SYN with another number is of another attempt of the client. */
+ALWAYS_INLINE void note_opening(struct switch_conn *opening, const struct sight *sight)
+{
+	opening->last_seen_ns = bpf_ktime_get_coarse_ns();
+	opening->packets++;
+	opening->bytes += sight->frame_bytes;
+	if (opens(sight) && opening->seq_end != sight->seq + 1) {
+		opening->seq_end = sight->seq + 1;
+		opening->began_ns = bpf_ktime_get_ns();
+	}
+}
+
 /* A packet of a connection that is only opening, or of one that nobody knows. */
-ALWAYS_INLINE __u32 place_unknown(const struct sight *sight, struct switch_counters *counts)
+ALWAYS_INLINE __u32 place_unknown(struct sight *sight, struct switch_counters *counts)
 {
 	struct switch_conn *opening = bpf_map_lookup_elem(&switch_opening, &sight->key);
 	bool is_opening = is_tcp(sight) && opens(sight);
@@ -304,16 +272,14 @@ ALWAYS_INLINE __u32 place_unknown(const struct sight *sight, struct switch_count
 		return continues(sight) ? enter_hashed(sight, counts) : hashed_holder(&sight->key);
 	}
 	holder = opening->holder;
-	if (!is_tcp(sight) || continues(sight)) {
+	if (!is_tcp(sight) || answers(opening, sight)) {
 		establish(opening, sight, counts);
 		opening = bpf_map_lookup_elem(&switch_conns, &sight->key);
 		if (opening)
 			note(opening, sight, counts);
 		return holder;
 	}
-	opening->last_seen_ns = bpf_ktime_get_coarse_ns();
-	opening->packets++;
-	opening->bytes += sight->frame_bytes;
+	note_opening(opening, sight);
 	if (sight->flags & TCP_RST && is_believed(opening, sight->seq)) {
 		tell(&sight->key, opening, EVENT_ENDED, bpf_ktime_get_ns(), 0, counts);
 		bpf_map_delete_elem(&switch_opening, &sight->key);

@@ -10,7 +10,7 @@
 #define MOST_BACKENDS 4096
 #define MOST_SERVICES 256
 #define TABLE_SLOTS 65537
-#define RING_SLOTS 64 /* a power of two */
+#define RING_SLOTS 128 /* a power of two; more than the choices in it, so that none is put where one is just being taken */
 #define SAMPLE_BYTES 2048
 
 /* A client's connection, or what takes its place without connections. No padding. */
@@ -54,10 +54,16 @@ struct switch_conn {
 	__u64 choice; /* 0: placed by the hash */
 	__u32 holder;
 	__u32 flags;   /* CONN_* */
-	__u32 seq_end; /* the number after the highest one that the client has sent */
+	__u32 seq_end; /* the number after the highest one that the client has sent; while it opens, that after the SYN's */
 	__u32 last_ack;
 	__u32 round_trip_us; /* of the handshake; 0: unknown */
 	__u32 padding;
+};
+
+/* What is kept of a SYN that the hash has placed: a repeated one has the same number, and goes the same way. */
+struct placed_syn {
+	__u32 holder;
+	__u32 seq;
 };
 
 /* Which packet a fragment is of. No padding. */
@@ -84,7 +90,7 @@ struct choice_ring {
 
 enum event_kind {
 	EVENT_BEGAN = 1,       /* its first packet took a choice */
-	EVENT_ESTABLISHED = 2, /* the client has answered the handshake, or has sent a second datagram */
+	EVENT_ESTABLISHED = 2, /* the client has answered the handshake, or has sent a second packet otherwise */
 	EVENT_ENDED = 3,       /* the client has ended it */
 	EVENT_LOST = 4,        /* its back-end was gone when the client sent something */
 };

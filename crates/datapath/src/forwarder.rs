@@ -87,7 +87,8 @@ impl Forwarder {
         }
         let pins = Pins::open(&config.instance, user)?;
         let sizes = [(FLOWS, config.flows)];
-        let plan = LoadPlan { object: &OBJECT.0, pinned: &[FLOWS, PORTS, COUNTS], sizes: &sizes };
+        let plan =
+            LoadPlan { object: &OBJECT.0, pinned: &[FLOWS, PORTS, COUNTS], sizes: &sizes, beside: None };
         let mut loaded = load(&plan, Some(&pins))?;
         let mut forwarder = Self {
             pins,
@@ -311,14 +312,14 @@ impl Forwarder {
 
 /// Loads the program and attaches it to interface `ifindex` for good, to check that the system allows it.
 pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
-    let mut loaded = load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
+    let mut loaded = load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[], beside: None }, None)?;
     FilterPlace::new("check", ifindex, AttachPoint::Ingress, PRIORITY)
         .attach(loaded.take_program(PROGRAM)?.as_fd())
 }
 
 /// Loads the programs and attaches them nowhere, to check that this process may.
 pub(crate) fn try_load() -> Result<(), DatapathError> {
-    load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None).map(drop)
+    load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[], beside: None }, None).map(drop)
 }
 
 impl NextHop {

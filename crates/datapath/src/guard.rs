@@ -87,7 +87,12 @@ impl Guard {
         let pins = Pins::open(&config.instance, user)?;
         check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
         let sizes = [(LEASES, config.leases), (HELD, config.ring_bytes)];
-        let plan = LoadPlan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
+        let plan = LoadPlan {
+            object: &OBJECT.0,
+            pinned: &[VIPS, LEASES, HELD, COUNTS],
+            sizes: &sizes,
+            beside: None,
+        };
         let mut loaded = load(&plan, Some(&pins))?;
         let place = |index, point| FilterPlace::new(&config.instance, index, point, PRIORITY);
         let guard = Self {
@@ -272,7 +277,7 @@ impl Guard {
 
 /// Loads the programs and attaches them to interface `ifindex` for good, to check that the system allows it.
 pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
-    let mut loaded = load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
+    let mut loaded = load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[], beside: None }, None)?;
     let place = |point| FilterPlace::new("check", ifindex, point, PRIORITY);
     place(AttachPoint::Egress).attach(loaded.take_program("plimsoll_out")?.as_fd())?;
     place(AttachPoint::Ingress).attach(loaded.take_program("plimsoll_in")?.as_fd())
@@ -280,7 +285,7 @@ pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
 
 /// Loads the programs and attaches them nowhere, to check that this process may.
 pub(crate) fn try_load() -> Result<(), DatapathError> {
-    load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None).map(drop)
+    load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[], beside: None }, None).map(drop)
 }
 
 fn check(config: &GuardConfig) -> Result<(), DatapathError> {

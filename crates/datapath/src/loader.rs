@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Once;
 
 use libbpf_rs::{
-    MapCore, MapFlags, MapHandle, MapMut, MapType, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
+    ErrorKind, MapCore, MapFlags, MapHandle, MapMut, MapType, ObjectBuilder, OpenMapMut, OpenObject,
+    PrintLevel,
 };
 use tracing::{debug, info, warn};
 
@@ -26,6 +27,8 @@ pub(crate) struct LoadPlan<'a> {
     pub(crate) pinned: &'a [&'a str],
     /// Maps whose size the user chooses.
     pub(crate) sizes: &'a [(&'a str, u32)],
+    /// What was loaded before, whose maps of the same names this object uses as well.
+    pub(crate) beside: Option<&'a Loaded>,
 }
 
 /// What has been loaded.
@@ -33,9 +36,30 @@ pub(crate) struct LoadPlan<'a> {
 pub(crate) struct Loaded {
     maps: BTreeMap<String, MapHandle>,
     programs: BTreeMap<String, OwnedFd>,
+    /// Maps of an earlier instance that others have replaced, with these: its programs may still change the old ones.
+    moved: Vec<MovedMap>,
+}
+
+/// A map whose entries were copied to another.
+#[derive(Debug)]
+pub(crate) struct MovedMap {
+    old: MapHandle,
+    new: MapHandle,
+}
+
+impl MovedMap {
+    /// Copies what the earlier instance's programs have entered since. For when they run no more.
+    pub(crate) fn catch_up(&self) -> Result<(), DatapathError> {
+        copy(&self.old, &self.new, MapFlags::NO_EXIST)
+    }
 }
 
 impl Loaded {
+    /// Moves to the caller what was copied.
+    pub(crate) fn take_moved(&mut self) -> Vec<MovedMap> {
+        std::mem::take(&mut self.moved)
+    }
+
     /// Moves the map `name` to the caller.
     pub(crate) fn take_map(&mut self, name: &str) -> Result<MapHandle, DatapathError> {
         self.maps
@@ -69,20 +93,25 @@ pub(crate) fn load(plan: &LoadPlan<'_>, pins: Option<&Pins>) -> Result<Loaded, D
     };
     let mut open =
         ObjectBuilder::default().open_memory(plan.object).map_err(|error| failed("reading", &error))?;
-    let moving = prepare_maps(&mut open, plan, pins)?;
+    let mut moving = prepare_maps(&mut open, plan, pins)?;
     let mut object = open.load().map_err(|error| failed("loading", &error))?;
-    let mut loaded = Loaded { maps: BTreeMap::new(), programs: BTreeMap::new() };
+    let mut loaded = Loaded { maps: BTreeMap::new(), programs: BTreeMap::new(), moved: Vec::new() };
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let handle = MapHandle::try_from(&*map).map_err(|error| failed("keeping the maps of", &error))?;
-        if let Some(old) = moving.get(&name) {
-            copy(old, &handle)?;
+        let old = moving.remove(&name);
+        if let Some(old) = &old {
+            copy(old, &handle, MapFlags::ANY)?;
         }
         if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str()))
             && let Some(path) = pins.path(&name)
         {
-            pin(&mut map, &path, moving.contains_key(&name))?;
+            pin(&mut map, &path, old.is_some())?;
             pins.give(&path)?;
+        }
+        if let Some(old) = old {
+            let new = MapHandle::try_from(&handle).map_err(|error| failed("keeping the maps of", &error))?;
+            loaded.moved.push(MovedMap { old, new });
         }
         loaded.maps.insert(name, handle);
     }
@@ -114,7 +143,12 @@ fn prepare_maps(
                 )
             })?;
         }
-        if let Some(path) = pins.filter(|_| plan.pinned.contains(&name.as_str())).and_then(|p| p.path(&name))
+        if let Some(beside) = plan.beside.and_then(|beside| beside.maps.get(&name)) {
+            map.reuse_fd(beside.as_fd()).map_err(|error| {
+                DatapathError::of_bpf(format!("{name} cannot be shared"), BPF_CAPABILITIES, &error)
+            })?;
+        } else if let Some(path) =
+            pins.filter(|_| plan.pinned.contains(&name.as_str())).and_then(|p| p.path(&name))
             && let Some(old) = reuse(&mut map, &path)?
         {
             moving.insert(name, old);
@@ -135,7 +169,8 @@ fn reuse(map: &mut OpenMapMut<'_>, path: &Path) -> Result<Option<MapHandle>, Dat
     let wanted = (map.map_type(), map.key_size(), map.value_size());
     let found = (pinned.map_type(), pinned.key_size(), pinned.value_size());
     let (wanted_entries, found_entries) = (map.max_entries(), pinned.max_entries());
-    if wanted != found || (wanted_entries != found_entries && wanted.0 != MapType::Hash) {
+    let can_move = matches!(wanted.0, MapType::Hash | MapType::LruHash);
+    if wanted != found || (wanted_entries != found_entries && !can_move) {
         warn!(
             "the map at {} does not fit and is replaced by an empty one: (type, key, value) and entries are {found:?} and \
              {found_entries}, and are to be {wanted:?} and {wanted_entries}",
@@ -148,7 +183,9 @@ fn reuse(map: &mut OpenMapMut<'_>, path: &Path) -> Result<Option<MapHandle>, Dat
         let mut count = 0_u32;
         let counted = batch::for_each(&pinned, |_, _| count += 1);
         counted.map_err(|error| DatapathError::of(what.as_str(), BPF_CAPABILITIES, error))?;
-        if count <= wanted_entries {
+        // One that pushes entries out does so before the last place is taken.
+        let spare = if wanted.0 == MapType::LruHash { wanted_entries / 4 } else { 0 };
+        if count <= wanted_entries - spare {
             return Ok(Some(pinned));
         }
         warn!(
@@ -172,12 +209,14 @@ fn pin(map: &mut MapMut<'_>, path: &Path, replace: bool) -> Result<(), DatapathE
     map.pin(path).map_err(|error| DatapathError::of_bpf(what(), BPF_CAPABILITIES, &error))
 }
 
-/// Copies all entries of `old` to `new`. Concurrent changes by programs may be lost.
-fn copy(old: &MapHandle, new: &MapHandle) -> Result<(), DatapathError> {
+/// Copies the entries of `old` to `new`: all, or those that are not there (`NO_EXIST`). Concurrent changes by programs may be lost.
+fn copy(old: &MapHandle, new: &MapHandle, flags: MapFlags) -> Result<(), DatapathError> {
     let what = "cannot move what is in a map to one of another size";
     let mut result = Ok(());
     let copied = batch::for_each(old, |key, value| {
-        if let Err(error) = new.update(key, value, MapFlags::ANY) {
+        if let Err(error) = new.update(key, value, flags)
+            && !(flags == MapFlags::NO_EXIST && error.kind() == ErrorKind::AlreadyExists)
+        {
             result = Err(DatapathError::of_bpf(what, BPF_CAPABILITIES, &error));
         }
     });

@@ -18,7 +18,8 @@ use crate::netlink::{CREATE_OR_CHANGE, NetworkInterface, family, links, order, r
 /// Interval of looks at the neighbour table during a resolution.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The next hop for `address`. Resolves an unknown MAC address on the segment and blocks for at most `wait`.
+/// The next hop for `address`. Resolves an unknown MAC address on the segment and blocks for at most `wait`; with none, the kernel
+/// is asked to resolve it, and a later call finds it.
 ///
 /// # Errors
 /// [`DatapathError::Gateway`]: the address is on another segment. [`DatapathError::Unresolved`]: nobody answered.
@@ -39,11 +40,11 @@ pub fn neighbor(address: IpAddr, wait: Duration) -> Result<NextHop, DatapathErro
         if let Some(mac) = known(address, link.index).map_err(failed)? {
             return Ok(NextHop { ifindex: link.index, mac, own_mac });
         }
+        ask(address, link.index).map_err(failed)?;
         if started.elapsed() >= wait {
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             return Err(DatapathError::Unresolved { address, interface: link.name, wait_ms });
         }
-        ask(address, link.index).map_err(failed)?;
         sleep(PAUSE);
     }
 }

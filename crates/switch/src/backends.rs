@@ -29,7 +29,7 @@ pub struct SwitchBackend {
     pub weight: u32,
     /// Whether it gets packets.
     pub state: SwitchBackendState,
-    /// Where its packets are sent; without one, none is.
+    /// Where its packets are sent. Without one, connections that it has go where an earlier process sent them.
     pub next_hop: Option<NextHop>,
 }
 
@@ -52,6 +52,8 @@ impl SwitchBackend {
 #[derive(Debug, Default)]
 pub(crate) struct KnownBackends {
     by_index: BTreeMap<u16, (ConnHolder, SwitchBackend)>,
+    /// Those that were removed while packets were sent to them. These go on until their connections are over, as answers do.
+    departed: BTreeMap<u16, (ConnHolder, SwitchBackend)>,
     /// Who has an index, or had it last, and its key.
     holders: BTreeMap<u16, (ConnHolder, u64)>,
 }
@@ -73,12 +75,13 @@ impl KnownBackends {
     /// With the holders that an earlier process has left.
     pub(crate) fn new(holders: impl IntoIterator<Item = (ConnHolder, u64)>) -> Self {
         let holders = holders.into_iter().map(|(holder, key)| (holder.backend, (holder, key)));
-        Self { by_index: BTreeMap::new(), holders: holders.collect() }
+        Self { holders: holders.collect(), ..Self::default() }
     }
 
     /// Who has this holder's connections, if packets are sent to it.
     pub(crate) fn usable(&self, holder: ConnHolder) -> Option<BackendId> {
-        let (known, backend) = self.by_index.get(&holder.backend)?;
+        let (known, backend) =
+            self.by_index.get(&holder.backend).or_else(|| self.departed.get(&holder.backend))?;
         (*known == holder && backend.way().is_some()).then_some(backend.id)
     }
 
@@ -89,9 +92,25 @@ impl KnownBackends {
         Some(*index)
     }
 
-    /// The back-ends, with their indices.
+    /// The back-ends, with their indices; at last those that were removed.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnHolder, &SwitchBackend)> {
-        self.by_index.values().map(|(holder, backend)| (*holder, backend))
+        let all = self.by_index.values().chain(self.departed.values());
+        all.map(|(holder, backend)| (*holder, backend))
+    }
+
+    /// Those that were removed, and may have connections still.
+    pub(crate) fn departed(&self) -> Vec<ConnHolder> {
+        self.departed.values().map(|(holder, _)| *holder).collect()
+    }
+
+    /// One that was removed has no connection any more. Returns what is to be told of it.
+    pub(crate) fn forget(&mut self, holder: ConnHolder) -> Option<SwitchBackend> {
+        let (known, _) = self.departed.get(&holder.backend)?;
+        if *known != holder {
+            return None;
+        }
+        let (_, backend) = self.departed.remove(&holder.backend)?;
+        Some(SwitchBackend { state: SwitchBackendState::Down, ..backend })
     }
 
     /// The holder of a back-end: the one that it has had, or the first index that nobody has.
@@ -104,7 +123,10 @@ impl KnownBackends {
         let holder = match unused {
             Some(backend) => ConnHolder { backend, generation: 0 },
             None => {
-                let (gone, _) = self.holders.values().find(|(_, known)| !wanted.contains(known))?;
+                let is_free = |(holder, known): &&(ConnHolder, u64)| {
+                    !wanted.contains(known) && !self.departed.contains_key(&holder.backend)
+                };
+                let (gone, _) = self.holders.values().find(is_free)?;
                 ConnHolder { generation: gone.generation.wrapping_add(1), ..*gone }
             }
         };
@@ -112,7 +134,7 @@ impl KnownBackends {
         Some(holder)
     }
 
-    /// These are the back-ends from now on.
+    /// These are the back-ends from now on. Those that are not among them get nothing new, and keep what they have.
     pub(crate) fn replace(&mut self, backends: Vec<SwitchBackend>) -> BackendChanges {
         let wanted: Vec<u64> = backends.iter().map(|backend| backend.key).collect();
         let mut changes = BackendChanges::default();
@@ -125,15 +147,20 @@ impl KnownBackends {
         }
         let old = std::mem::replace(&mut self.by_index, new);
         for (index, (holder, before)) in &old {
-            let now = self.by_index.get(index);
-            let stays = now.is_some_and(|(other, now)| other == holder && now.way().is_some());
-            if before.way().is_some() && !stays {
-                changes.lost.push(*holder);
-            }
-            if now.is_none() {
-                let gone = SwitchBackend { state: SwitchBackendState::Down, ..before.clone() };
-                changes.set.push((*holder, gone));
-                changes.chooses_anew |= before.takes();
+            match self.by_index.get(index) {
+                Some((other, now)) => {
+                    if before.way().is_some() && (other != holder || now.way().is_none()) {
+                        changes.lost.push(*holder);
+                    }
+                }
+                None => {
+                    changes.chooses_anew |= before.takes();
+                    if before.way().is_some() {
+                        let departed =
+                            SwitchBackend { state: SwitchBackendState::Draining, ..before.clone() };
+                        self.departed.insert(*index, (*holder, departed));
+                    }
+                }
             }
         }
         let way = |(holder, backend): &(ConnHolder, SwitchBackend)| (*holder, backend.way().copied());
@@ -141,8 +168,17 @@ impl KnownBackends {
             (backend.takes(), *holder, backend.id, backend.weight)
         };
         for (index, now) in &self.by_index {
-            let before = old.get(index);
-            if before.map(way) != Some(way(now)) {
+            // One that was removed may be back.
+            let back = self.departed.remove(index);
+            if let Some((holder, _)) = &back
+                && now.1.way().is_none()
+            {
+                changes.lost.push(*holder);
+            }
+            let before = old.get(index).or(back.as_ref());
+            // While nobody knows where one is that works, what an earlier process knew holds.
+            let is_unknown = now.1.state != SwitchBackendState::Down && now.1.next_hop.is_none();
+            if before.map(way) != Some(way(now)) && !is_unknown {
                 changes.set.push(now.clone());
             }
             changes.chooses_anew |= before.map(member) != Some(member(now));
@@ -201,8 +237,40 @@ mod tests {
         assert_eq!((changes.set.len(), changes.lost.len()), (1, 1));
         assert!(known.table().iter().all(Option::is_none));
         let changes = known.replace(vec![backend(0, 5, Up)]);
-        assert_eq!((changes.set.len(), changes.lost.len(), changes.chooses_anew), (2, 1, true));
-        assert!(changes.set.iter().any(|(_, gone)| gone.key == 7 && gone.way().is_none()));
+        assert_eq!((changes.set.len(), changes.lost.len(), changes.chooses_anew), (1, 0, true));
+    }
+
+    #[test]
+    fn one_that_is_not_found_yet_keeps_what_it_has() {
+        let mut known = KnownBackends::new([(ConnHolder { backend: 0, generation: 0 }, 5)]);
+        let mut sought = backend(0, 5, Up);
+        sought.next_hop = None;
+        let changes = known.replace(vec![sought.clone()]);
+        assert_eq!((changes.set.len(), changes.lost.len()), (0, 0));
+        assert!(known.table().iter().all(Option::is_none), "it gets nothing new");
+        assert_eq!(known.replace(vec![backend(0, 5, Up)]).set.len(), 1);
+        sought.state = Down;
+        assert_eq!(known.replace(vec![sought]).set.len(), 1, "one that is down loses what it has");
+    }
+
+    #[test]
+    fn what_is_removed_keeps_its_connections() {
+        let mut known = KnownBackends::default();
+        known.replace(vec![backend(0, 5, Up), backend(1, 7, Up), backend(2, 8, Down)]);
+        let gone = ConnHolder { backend: 1, generation: 0 };
+        let changes = known.replace(vec![backend(0, 5, Up)]);
+        assert_eq!((changes.set.len(), changes.lost.len(), changes.chooses_anew), (0, 0, true));
+        assert_eq!((known.usable(gone), known.taking(BackendId::new(1))), (Some(BackendId::new(1)), None));
+        assert_eq!(known.departed(), [gone], "one that was down had nothing to keep");
+        assert!(known.table().iter().all(|slot| *slot == Some(0)));
+        // It comes back, and goes again.
+        let changes = known.replace(vec![backend(0, 5, Up), backend(1, 7, Up)]);
+        assert_eq!((changes.set.len(), changes.lost.len(), changes.chooses_anew), (0, 0, true));
+        assert!(known.departed().is_empty() && known.forget(gone).is_none());
+        known.replace(vec![backend(0, 5, Up)]);
+        assert_eq!(known.forget(ConnHolder { generation: 1, ..gone }), None, "that would be another one");
+        let told = known.forget(gone).unwrap();
+        assert_eq!((told.key, told.way(), known.usable(gone)), (7, None, None));
     }
 
     #[test]

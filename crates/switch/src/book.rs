@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use plimsoll_datapath::switch::{ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, SwitchConn};
 use plimsoll_policy::{BackendId, Outcome};
 
@@ -50,8 +49,33 @@ pub struct BookCounts {
     pub ended: u64,
     /// Connections that were lost with their back-end.
     pub lost: u64,
-    /// Connections that were over before anything told it: their clients fell silent, or the packet program had no room.
+    /// Connections that were over before anything told it: their clients fell silent, or the packet program had no room; and those
+    /// for which there was no room here.
     pub forgotten: u64,
+}
+
+/// What is known of the handshakes of one back-end's connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HandshakeCounts {
+    /// Connections under way of which only first packets have come.
+    pub opening: usize,
+    /// Handshakes that were seen from the client's first packet to its second, by how long they took: below each of
+    /// [`HANDSHAKE_ENDS_US`], and beyond the last.
+    pub handshakes: [u64; HANDSHAKE_ENDS_US.len() + 1],
+    /// The sum of their durations: round trips from the switch to the back-end, from there to the client, and to the switch.
+    pub handshakes_ns: u64,
+}
+
+/// Upper ends of the classes of [`HandshakeCounts::handshakes`], in microseconds.
+pub const HANDSHAKE_ENDS_US: [u64; 10] =
+    [100, 500, 1000, 5000, 20_000, 50_000, 100_000, 250_000, 1_000_000, 3_000_000];
+
+impl HandshakeCounts {
+    fn count(&mut self, round_trip_ns: u64) {
+        let class = HANDSHAKE_ENDS_US.iter().position(|end_us| round_trip_ns <= end_us * 1000);
+        self.handshakes[class.unwrap_or(HANDSHAKE_ENDS_US.len())] += 1;
+        self.handshakes_ns = self.handshakes_ns.wrapping_add(round_trip_ns);
+    }
 }
 
 /// Connections under way, with their assignments.
@@ -59,7 +83,9 @@ pub struct ConnBook<A> {
     prepared: BTreeMap<u64, PreparedEntry<A>>,
     /// Whoever collects of it sorts what he has found.
     conns: HashMap<SwitchConn, Tracked<A>, FixedState>,
+    most: usize,
     opening: usize,
+    handshakes: BTreeMap<ConnHolder, HandshakeCounts>,
     sweep: u32,
     counts: BookCounts,
 }
@@ -74,13 +100,15 @@ pub enum Seen {
 }
 
 impl<A> ConnBook<A> {
-    /// An empty book. `seed` is of its hash table, and secret.
+    /// An empty book for `most` connections; further ones are no load. `seed` is of its hash table, and secret.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, most: usize) -> Self {
         Self {
             prepared: BTreeMap::new(),
             conns: HashMap::with_hasher(FixedState::with_seed(seed)),
+            most,
             opening: 0,
+            handshakes: BTreeMap::new(),
             sweep: 0,
             counts: BookCounts::default(),
         }
@@ -102,6 +130,25 @@ impl<A> ConnBook<A> {
     #[must_use]
     pub fn opening(&self) -> usize {
         self.opening
+    }
+
+    /// What is known of the handshakes of this back-end's connections.
+    #[must_use]
+    pub fn handshakes(&self, holder: ConnHolder) -> HandshakeCounts {
+        self.handshakes.get(&holder).copied().unwrap_or_default()
+    }
+
+    fn count_opening(&mut self, holder: ConnHolder) {
+        self.opening += 1;
+        self.handshakes.entry(holder).or_default().opening += 1;
+    }
+
+    /// It is established, or over.
+    fn opens_no_more(&mut self, holder: ConnHolder) {
+        self.opening -= 1;
+        if let Some(counts) = self.handshakes.get_mut(&holder) {
+            counts.opening -= 1;
+        }
     }
 
     /// Choices that no connection has taken.
@@ -140,7 +187,12 @@ impl<A> ConnBook<A> {
         let of = ConnOwner { choice, holder, backend };
         match event.change {
             ConnChange::Began => self.enter(conn, of, (at_ns, false), by),
-            ConnChange::Established { .. } => self.enter(conn, of, (at_ns, true), by),
+            ConnChange::Established { round_trip_ns } => {
+                self.enter(conn, of, (at_ns, true), by);
+                if let (Some(round_trip_ns), Some(_)) = (round_trip_ns, backend) {
+                    self.handshakes.entry(holder).or_default().count(round_trip_ns);
+                }
+            }
             ConnChange::Ended => self.end(&conn, choice, Outcome::Completed, by),
             ConnChange::Lost => {
                 self.end(&conn, choice, Outcome::Failed, by);
@@ -160,31 +212,30 @@ impl<A> ConnBook<A> {
         (since_ns, is_established): (u64, bool),
         by: &mut impl Distributor<Assignment = A>,
     ) {
-        let place = match self.conns.entry(conn) {
-            Entry::Occupied(mut entry) => {
-                let known = entry.get_mut();
-                if known.choice == choice && known.holder == holder {
-                    self.opening -= usize::from(is_established && !known.is_established);
-                    known.is_established |= is_established;
-                    known.sweep = self.sweep;
-                    return;
+        if let Some(known) = self.conns.get_mut(&conn) {
+            if known.choice == choice && known.holder == holder {
+                let opens_no_more = is_established && !known.is_established;
+                known.is_established |= is_established;
+                known.sweep = self.sweep;
+                if opens_no_more {
+                    self.opens_no_more(holder);
                 }
-                // Its end was not heard of.
-                self.counts.forgotten += 1;
-                let (_, known) = entry.remove_entry();
-                self.opening -= usize::from(!known.is_established);
-                by.complete(known.assignment, Outcome::Completed);
-                None
+                return;
             }
-            Entry::Vacant(entry) => Some(entry),
-        };
+            // Its end was not heard of.
+            self.counts.forgotten += 1;
+            self.take_out(&conn, Outcome::Completed, by);
+        }
         let prepared = choice.and_then(|number| self.prepared.remove(&number));
+        let is_full = self.conns.len() >= self.most;
         let assignment = match (prepared, backend) {
             (Some(mut prepared), _) => {
                 self.counts.taken += 1;
                 by.take(&mut prepared.assignment, &conn);
                 prepared.assignment
             }
+            // Nor is one counted each time that a sweep finds it.
+            (None, Some(_)) if is_full => return,
             (None, Some(backend)) => {
                 self.counts.stayed += 1;
                 by.stay(backend, &conn)
@@ -192,12 +243,31 @@ impl<A> ConnBook<A> {
             // Its back-end has gone since.
             (None, None) => return,
         };
-        self.opening += usize::from(!is_established);
-        let tracked = Tracked { assignment, choice, holder, is_established, since_ns, sweep: self.sweep };
-        match place {
-            Some(entry) => _ = entry.insert(tracked),
-            None => _ = self.conns.insert(conn, tracked),
+        if is_full {
+            self.counts.forgotten += 1;
+            by.complete(assignment, Outcome::Completed);
+            return;
         }
+        if !is_established {
+            self.count_opening(holder);
+        }
+        let tracked = Tracked { assignment, choice, holder, is_established, since_ns, sweep: self.sweep };
+        self.conns.insert(conn, tracked);
+    }
+
+    /// Takes a connection out of the account, if it is there.
+    fn take_out(
+        &mut self,
+        conn: &SwitchConn,
+        outcome: Outcome,
+        by: &mut impl Distributor<Assignment = A>,
+    ) -> bool {
+        let Some(known) = self.conns.remove(conn) else { return false };
+        if !known.is_established {
+            self.opens_no_more(known.holder);
+        }
+        by.complete(known.assignment, outcome);
+        true
     }
 
     /// Ends a connection, if it is the one that took this choice.
@@ -211,24 +281,26 @@ impl<A> ConnBook<A> {
         if self.conns.get(conn).is_none_or(|known| known.choice != choice) {
             return;
         }
-        let Some(known) = self.conns.remove(conn) else { return };
-        self.opening -= usize::from(!known.is_established);
         match outcome {
             Outcome::Completed => self.counts.ended += 1,
             Outcome::Failed => self.counts.lost += 1,
         }
-        by.complete(known.assignment, outcome);
+        self.take_out(conn, outcome, by);
+    }
+
+    /// As [`ConnBook::end`], of a connection that nobody has ended.
+    fn forget(&mut self, conn: &SwitchConn, choice: Option<u64>, by: &mut impl Distributor<Assignment = A>) {
+        if self.conns.get(conn).is_some_and(|known| known.choice == choice) {
+            self.counts.forgotten += 1;
+            self.take_out(conn, Outcome::Completed, by);
+        }
     }
 
     /// The back-end is gone, and its connections with it. Returns their number.
     pub fn lose(&mut self, holder: ConnHolder, by: &mut impl Distributor<Assignment = A>) -> usize {
         let lost = self.collect(|known| known.holder == holder);
         for conn in &lost {
-            if let Some(known) = self.conns.remove(conn) {
-                self.opening -= usize::from(!known.is_established);
-                self.counts.lost += 1;
-                by.complete(known.assignment, Outcome::Failed);
-            }
+            self.counts.lost += u64::from(self.take_out(conn, Outcome::Failed, by));
         }
         lost.len()
     }
@@ -262,12 +334,8 @@ impl<A> ConnBook<A> {
         } else if backend.is_none() {
             self.end(conn, entry.choice, Outcome::Failed, by);
         } else if is_past {
-            if self.conns.get(conn).is_some_and(|known| known.choice == entry.choice) {
-                self.counts.forgotten += 1;
-                self.end(conn, entry.choice, Outcome::Completed, by);
-                self.counts.ended -= 1;
-            }
-        } else {
+            self.forget(conn, entry.choice, by);
+        } else if !entry.is_unproven() {
             let is_established = table != ConnTable::Opening;
             let of = ConnOwner { choice: entry.choice, holder: entry.holder, backend };
             self.enter(*conn, of, (entry.began_ns, is_established), by);
@@ -275,20 +343,24 @@ impl<A> ConnBook<A> {
         if is_past { Seen::Past } else { Seen::Stays }
     }
 
-    /// Ends the sweep that began at `began_ns`: connections that the packet program has pushed out are over, and so are choices
-    /// that are in no ring. `waiting` has those that are, in order.
+    /// Connections that the sweep that began at `began_ns` has not seen, with their choices. The packet program may have them
+    /// nevertheless: it changes its tables while they are read.
+    #[must_use]
+    pub fn unseen(&self, began_ns: u64) -> Vec<(SwitchConn, Option<u64>)> {
+        let unseen = self.collect(|known| known.sweep != self.sweep && known.since_ns < began_ns);
+        unseen.into_iter().filter_map(|conn| Some((conn, self.conns.get(&conn)?.choice))).collect()
+    }
+
+    /// Ends the sweep: the connections `gone`, which the packet program has pushed out, are over, and so are choices that are in no
+    /// ring. `waiting` has those that are, in order.
     pub fn finish_sweep(
         &mut self,
-        began_ns: u64,
+        gone: &[(SwitchConn, Option<u64>)],
         waiting: &[u64],
         by: &mut impl Distributor<Assignment = A>,
     ) {
-        let sweep = self.sweep;
-        for conn in self.collect(|known| known.sweep != sweep && known.since_ns < began_ns) {
-            let Some(choice) = self.conns.get(&conn).map(|known| known.choice) else { continue };
-            self.counts.forgotten += 1;
-            self.end(&conn, choice, Outcome::Completed, by);
-            self.counts.ended -= 1;
+        for (conn, choice) in gone {
+            self.forget(conn, *choice, by);
         }
         for (number, prepared) in &mut self.prepared {
             prepared.missed = if waiting.binary_search(number).is_ok() { 0 } else { prepared.missed + 1 };
@@ -308,10 +380,7 @@ impl<A> ConnBook<A> {
         let numbers: Vec<u64> = self.prepared.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.withdraw(number, by));
         for conn in self.collect(|_| true) {
-            if let Some(known) = self.conns.remove(&conn) {
-                by.complete(known.assignment, Outcome::Completed);
-            }
+            self.take_out(&conn, Outcome::Completed, by);
         }
-        self.opening = 0;
     }
 }

@@ -14,7 +14,7 @@ mod switch_loop;
 mod times;
 
 pub use backends::{SwitchBackend, SwitchBackendState};
-pub use book::{BookCounts, ConnBook, Seen};
+pub use book::{BookCounts, ConnBook, HANDSHAKE_ENDS_US, HandshakeCounts, Seen};
 pub use distributor::Distributor;
 pub use switch_loop::{SwitchCommand, SwitchLoop, SwitchOptions};
 pub use times::ConnTimes;

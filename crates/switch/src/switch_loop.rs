@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::switch::{ConnHolder, ConnTable, MOST_BACKENDS, Switch, SwitchConn, Transport};
+use plimsoll_datapath::switch::{
+    ConnEntry, ConnHolder, ConnTable, MOST_BACKENDS, Switch, SwitchConn, Transport,
+};
 use plimsoll_datapath::{DatapathError, now_ns};
 
 use crate::backends::{KnownBackends, SwitchBackend};
@@ -65,7 +67,10 @@ impl<D: Distributor> SwitchLoop<D> {
         // Microseconds since the machine started: larger than any number of an earlier process.
         let rings = FilledRings::new(switch.choices()?, options.depth, now_ns() / 1000);
         let backends = KnownBackends::new(switch.known_backends()?);
-        Ok(Self { switch, by, book: ConnBook::new(options.seed), rings, backends, options, last_sweep: None })
+        let tables = [ConnTable::Established, ConnTable::Opening];
+        let most = tables.into_iter().map(|table| switch.capacity(table) as usize).sum();
+        let book = ConnBook::new(options.seed, most);
+        Ok(Self { switch, by, book, rings, backends, options, last_sweep: None })
     }
 
     /// The account of connections.
@@ -183,22 +188,40 @@ impl<D: Distributor> SwitchLoop<D> {
         self.last_sweep = Some(Instant::now());
         let began_ns = now_ns();
         self.book.start_sweep();
+        let mut departed = self.backends.departed();
         for table in ConnTable::ALL {
-            let mut past: Vec<SwitchConn> = Vec::new();
+            let mut past: Vec<(SwitchConn, ConnEntry)> = Vec::new();
             let Self { switch, book, by, backends, options, .. } = self;
             switch.for_each(table, |conn, entry| {
                 let is_past = options.times.is_past(&conn, table, &entry, began_ns);
                 let about = (backends.usable(entry.holder), is_past);
                 if book.see(&conn, (table, &entry), about, by) == Seen::Past {
-                    past.push(conn);
+                    past.push((conn, entry));
+                } else {
+                    departed.retain(|holder| *holder != entry.holder);
                 }
             })?;
-            for conn in past {
-                switch.remove(table, &conn)?;
+            for (conn, entry) in past {
+                switch.remove(table, &conn, &entry)?;
             }
         }
+        let mut gone = self.book.unseen(began_ns);
+        let mut result = Ok(());
+        gone.retain(|(conn, choice)| match self.switch.get(conn) {
+            Ok(found) => found.is_none_or(|(_, entry)| entry.choice != *choice || entry.is_over()),
+            Err(error) => {
+                result = Err(error);
+                false
+            }
+        });
+        result?;
         let waiting = self.rings.waiting();
-        self.book.finish_sweep(began_ns, &waiting, &mut self.by);
+        self.book.finish_sweep(&gone, &waiting, &mut self.by);
+        for holder in departed {
+            if let Some(backend) = self.backends.forget(holder) {
+                self.switch.set_backend(holder, backend.key, backend.way())?;
+            }
+        }
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use super::snapshot::{BackendState, Snapshot, health_name};
 use crate::exposition::Out;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
-use crate::metrics::{BackendCounts, SharedCounter, WorkerCounts};
+use crate::metrics::{BUCKETS_US, BackendCounts, SharedCounter, WorkerCounts};
 use crate::peers::Peers;
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
@@ -248,12 +248,16 @@ impl Sample {
             },
         )?;
         self.backend_counters(out)?;
-        out.histograms("plimsoll_backend_response_time", "From request head to response end", || {
-            all().map(|b| (named(b), b.histogram(|c| &c.response_time)))
-        })?;
+        out.histograms(
+            "plimsoll_backend_response_time",
+            "From request head to response end",
+            &BUCKETS_US,
+            || all().map(|b| (named(b), b.histogram(|c| &c.response_time))),
+        )?;
         out.histograms(
             "plimsoll_backend_first_byte",
             "From the choice of the back-end to its response head",
+            &BUCKETS_US,
             || all().map(|b| (named(b), b.histogram(|c| &c.first_byte))),
         )
     }

@@ -15,7 +15,10 @@ use super::layout::PreparedChoice;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 
 /// Slots of a ring, `RING_SLOTS`.
-pub(crate) const SLOTS: usize = 64;
+const SLOTS: usize = 128;
+/// Most choices in a ring. There are more slots, so that none is put into the one that the program is just emptying: it moves on
+/// before it takes a choice.
+pub(crate) const MOST_CHOICES: usize = 64;
 /// Words before the slots of `struct choice_ring`.
 const HEAD_WORDS: usize = 16;
 const RING_WORDS: usize = HEAD_WORDS + SLOTS;
@@ -91,7 +94,10 @@ impl ChoiceRings {
     pub fn len(&self, cpu: usize) -> usize {
         let (head, tail) = (self.head(cpu), self.tail(cpu));
         let holes = self.holes[cpu].range(head..).count();
-        usize::try_from(tail.saturating_sub(head)).unwrap_or(SLOTS).min(SLOTS).saturating_sub(holes)
+        usize::try_from(tail.saturating_sub(head))
+            .unwrap_or(MOST_CHOICES)
+            .min(MOST_CHOICES)
+            .saturating_sub(holes)
     }
 
     /// Whether there is none.
@@ -118,7 +124,7 @@ impl ChoiceRings {
             }
         }
         let tail = self.tail(cpu);
-        if tail.saturating_sub(self.head(cpu)) >= SLOTS as u64 {
+        if tail.saturating_sub(self.head(cpu)) >= MOST_CHOICES as u64 {
             return false;
         }
         self.slot(cpu, tail).store(choice.word(), Ordering::Release);

@@ -14,6 +14,14 @@ macro_rules! counters {
             $($(#[$field_meta])* pub $field: u64,)*
         }
 
+        impl std::ops::Add for $name {
+            type Output = Self;
+
+            fn add(self, other: Self) -> Self {
+                Self { $($field: self.$field.wrapping_add(other.$field)),* }
+            }
+        }
+
         impl $name {
             pub(crate) fn read(map: &MapHandle, index: u32) -> Result<Self, DatapathError> {
                 const COUNT: usize = [$(stringify!($field)),*].len();

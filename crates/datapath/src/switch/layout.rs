@@ -134,8 +134,8 @@ pub enum ConnTable {
 }
 
 impl ConnTable {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Established, Self::Opening, Self::Hashed];
+    /// All of them. Who reads them in this order misses no connection that is established meanwhile.
+    pub const ALL: [Self; 3] = [Self::Opening, Self::Established, Self::Hashed];
 }
 
 /// What the switch knows of a connection. Times are nanoseconds of [`crate::now_ns`].
@@ -159,7 +159,7 @@ pub struct ConnEntry {
     pub rst: bool,
     /// Whether the hash has placed it.
     pub hashed: bool,
-    /// The number after the highest sequence number of the client.
+    /// The number after the highest sequence number of the client; while it opens, the number after its SYN's.
     pub seq_end: u32,
     /// The last acknowledgment number of the client.
     pub last_ack: u32,
@@ -181,6 +181,12 @@ impl ConnEntry {
             seq_end: u32_at(bytes, 48),
             last_ack: u32_at(bytes, 52),
         }
+    }
+
+    /// Whether only one packet of it has come where the hash has placed it: that may be forged, and is no load.
+    #[must_use]
+    pub fn is_unproven(&self) -> bool {
+        self.hashed && self.packets < 2
     }
 
     /// Whether the client has ended it, or it is lost.
@@ -222,7 +228,8 @@ fn choice_number(word: u64) -> Option<u64> {
 pub enum ConnChange {
     /// Its first packet took a choice.
     Began,
-    /// The client has answered the handshake, or has sent a second datagram; or the hash has placed it.
+    /// The client has answered the handshake, or has sent a second datagram; or it has sent a second packet of a connection that
+    /// the hash has placed.
     Established {
         /// From the client's first packet to its second; `None` where only one was seen.
         round_trip_ns: Option<u64>,

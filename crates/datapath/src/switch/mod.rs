@@ -22,7 +22,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use crate::Mac;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::layout::NextHop;
-use crate::loader::{Aligned, LoadPlan, load};
+use crate::loader::{Aligned, LoadPlan, MovedMap, load};
 use crate::netlink::LOOPBACK;
 use crate::pins::Pins;
 use crate::privileges::RunUser;
@@ -48,6 +48,8 @@ const CHOICES: &str = "switch_choices";
 const CONNS: &str = "switch_conns";
 const OPENING: &str = "switch_opening";
 const HASHED: &str = "switch_hashed";
+const SYNS: &str = "switch_syns";
+const FRAGMENTS: &str = "switch_fragments";
 const EVENTS: &str = "switch_events";
 const SAMPLES: &str = "switch_samples";
 const SETTINGS: &str = "switch_settings";
@@ -58,8 +60,10 @@ const TC_PROGRAM: &str = "plimsoll_swt";
 const XDP_PROGRAM: &str = "plimsoll_swx";
 /// All that outlives the process. Events are among them: those of an earlier process that nobody has read are no news, and the
 /// next process reads the tables first.
-const PINNED: [&str; 12] =
-    [SERVICES, BACKENDS, TABLE, CHOICES, CONNS, OPENING, HASHED, EVENTS, SAMPLES, SETTINGS, COUNTS, SHARES];
+const PINNED: [&str; 14] = [
+    SERVICES, BACKENDS, TABLE, CHOICES, CONNS, OPENING, HASHED, SYNS, FRAGMENTS, EVENTS, SAMPLES, SETTINGS,
+    COUNTS, SHARES,
+];
 
 /// Most back-ends of a switch.
 pub const MOST_BACKENDS: usize = 4096;
@@ -68,7 +72,7 @@ pub const MOST_SERVICES: usize = 256;
 /// Slots of the table of the consistent hash; a prime number.
 pub const TABLE_SLOTS: usize = 65_537;
 /// Most choices that a CPU can have in its ring.
-pub const MOST_CHOICES: usize = choices::SLOTS;
+pub const MOST_CHOICES: usize = choices::MOST_CHOICES;
 /// Most bytes of a packet that are sampled.
 pub const MOST_SAMPLE_BYTES: u32 = layout::SAMPLE_BYTES as u32;
 
@@ -137,10 +141,11 @@ impl Switch {
             (OPENING, config.opening),
             (CHOICES, cpus),
         ];
-        let mut loaded =
-            load(&LoadPlan { object: &TC_OBJECT.0, pinned: &PINNED, sizes: &sizes }, Some(&pins))?;
-        let mut of_xdp =
-            load(&LoadPlan { object: &XDP_OBJECT.0, pinned: &PINNED, sizes: &sizes }, Some(&pins))?;
+        let plan = LoadPlan { object: &TC_OBJECT.0, pinned: &PINNED, sizes: &sizes, beside: None };
+        let mut loaded = load(&plan, Some(&pins))?;
+        let plan = LoadPlan { object: &XDP_OBJECT.0, beside: Some(&loaded), ..plan };
+        let mut of_xdp = load(&plan, Some(&pins))?;
+        let moved = loaded.take_moved();
         let mut switch = Self {
             services: loaded.take_map(SERVICES)?,
             backends: loaded.take_map(BACKENDS)?,
@@ -167,8 +172,9 @@ impl Switch {
         for (index, mac) in links.iter().map(|link| (link.index, link.mac)) {
             switch.note_interface(index, mac.unwrap_or_default())?;
         }
-        let programs = (switch.tc.as_fd(), switch.xdp.as_fd());
+        let programs = (switch.tc.as_fd(), switch.xdp.as_fd(), id_of(&switch.services)?);
         switch.places = SwitchPlaces::attach(switch.pins.instance(), &links, config.hook, programs)?;
+        moved.iter().try_for_each(MovedMap::catch_up)?;
         switch.pins.remove_other_versions();
         Ok(switch)
     }
@@ -339,6 +345,12 @@ impl Switch {
         self.pins.remove();
         result
     }
+}
+
+/// The kernel's number of a map.
+fn id_of(map: &MapHandle) -> Result<u32, DatapathError> {
+    let info = map.info().map_err(failed("cannot look at a map"))?;
+    Ok(info.info.id)
 }
 
 fn duplicate(map: &MapHandle) -> Result<MapHandle, DatapathError> {

@@ -44,13 +44,13 @@ impl SwitchPlaces {
         names.iter().map(find).collect()
     }
 
-    /// Attaches the programs for tc and for XDP as `hook` says, and detaches what an earlier process of this instance has left
-    /// elsewhere.
+    /// Attaches the programs for tc and for XDP as `hook` says, and detaches what an earlier process of this instance, which had
+    /// the map of this number, has left elsewhere.
     pub(super) fn attach(
         instance: &str,
         links: &[NetworkInterface],
         hook: SwitchHook,
-        (tc, xdp): (BorrowedFd<'_>, BorrowedFd<'_>),
+        (tc, xdp, map_id): (BorrowedFd<'_>, BorrowedFd<'_>, u32),
     ) -> Result<Self, DatapathError> {
         let place = |index: u32| FilterPlace::new(instance, index, AttachPoint::Ingress, PRIORITY);
         let mut places = Self::default();
@@ -72,25 +72,22 @@ impl SwitchPlaces {
             place(link.index).attach(tc)?;
             places.tc.push((place(link.index), link.name.clone()));
         }
-        places.detach_leftovers(&place, (tc, xdp), links)?;
+        places.detach_leftovers(&place, (tc, xdp, map_id))?;
         Ok(places)
     }
 
     fn detach_leftovers(
         &self,
         place: &impl Fn(u32) -> FilterPlace,
-        (tc, xdp): (BorrowedFd<'_>, BorrowedFd<'_>),
-        links: &[NetworkInterface],
+        (tc, xdp, map_id): (BorrowedFd<'_>, BorrowedFd<'_>, u32),
     ) -> Result<(), DatapathError> {
         for link in netlink::links()? {
             let filter = place(link.index);
             if !self.tc.iter().any(|(used, _)| *used == filter) {
                 filter.detach(tc)?;
             }
-            // Of another instance, one at an interface that is not ours stays.
-            let is_ours = links.iter().any(|ours| ours.index == link.index);
-            if is_ours && self.tc.iter().any(|(used, _)| *used == filter) {
-                xdp::detach_leftover(xdp, link.index)?;
+            if !self.xdp.iter().any(|(used, _)| used.is_at(link.index)) {
+                xdp::detach_leftover(xdp, link.index, map_id)?;
             }
         }
         Ok(())

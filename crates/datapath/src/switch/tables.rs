@@ -41,7 +41,8 @@ impl Switch {
     /// The kernel's.
     pub fn get(&self, conn: &SwitchConn) -> Result<Option<(ConnTable, ConnEntry)>, DatapathError> {
         let mut bytes = [0; layout::CONN_BYTES];
-        for table in ConnTable::ALL {
+        // Where it is established it may be opening, too, for a moment.
+        for table in [ConnTable::Established, ConnTable::Opening, ConnTable::Hashed] {
             let found = self.table_of(table).lookup_into(&conn.key(), &mut bytes, MapFlags::ANY);
             if found.map_err(failed("cannot look a connection up"))? {
                 return Ok(Some((table, ConnEntry::from_bytes(&bytes))));
@@ -50,15 +51,32 @@ impl Switch {
         Ok(None)
     }
 
-    /// Forgets a connection. False when it was not in that table (any more).
+    /// Forgets a connection that stands in that table as `seen`. False when it does not (any more): its client has sent something
+    /// since, or has begun another one.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn remove(&self, table: ConnTable, conn: &SwitchConn) -> Result<bool, DatapathError> {
-        match self.table_of(table).delete(&conn.key()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(failed("cannot forget a connection")(error)),
+    pub fn remove(
+        &self,
+        table: ConnTable,
+        conn: &SwitchConn,
+        seen: &ConnEntry,
+    ) -> Result<bool, DatapathError> {
+        let what = "cannot forget a connection";
+        let (map, key) = (self.table_of(table), conn.key());
+        let mut bytes = [0; layout::CONN_BYTES];
+        let found = map.lookup_into(&key, &mut bytes, MapFlags::ANY).map_err(failed(what))?;
+        if !found || ConnEntry::from_bytes(&bytes) != *seen {
+            return Ok(false);
+        }
+        let taken = map.lookup_into_and_delete(&key, &mut bytes).map_err(failed(what))?;
+        if !taken || ConnEntry::from_bytes(&bytes) == *seen {
+            return Ok(taken);
+        }
+        // A packet has come between the two calls. If yet another one has entered the connection anew, that stands.
+        match map.update(&key, &bytes, MapFlags::NO_EXIST) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(failed(what)(error)),
+            _ => Ok(false),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use libbpf_rs::query::ProgInfoIter;
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{Xdp, XdpFlags};
 use tracing::info;
 
@@ -42,13 +42,31 @@ pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<XdpPlace, 
     Ok(XdpPlace { ifindex, id: attached(program, ifindex) })
 }
 
-/// Detaches what an earlier instance has left there. For a process that may look at all programs.
-pub(super) fn detach_leftover(program: BorrowedFd<'_>, ifindex: u32) -> Result<(), DatapathError> {
-    let id = attached(program, ifindex).filter(|&id| is_ours(id));
+/// Whether the program of this number is ours, and uses the map of that number.
+fn uses(id: u32, map_id: u32) -> bool {
+    let options = ProgInfoQueryOptions::default().include_map_ids(true);
+    let found = ProgInfoIter::with_query_opts(options).find(|found| found.id == id);
+    found.is_some_and(|found| {
+        found.name.to_string_lossy().starts_with(OUR_PREFIX) && found.map_ids.contains(&map_id)
+    })
+}
+
+/// Detaches what an earlier process of the instance with the map of this number has left there. For a process that may look at all
+/// programs.
+pub(super) fn detach_leftover(
+    program: BorrowedFd<'_>,
+    ifindex: u32,
+    map_id: u32,
+) -> Result<(), DatapathError> {
+    let id = attached(program, ifindex).filter(|&id| uses(id, map_id));
     if id.is_none() { Ok(()) } else { (XdpPlace { ifindex, id }).detach(program) }
 }
 
 impl XdpPlace {
+    pub(super) fn is_at(&self, ifindex: u32) -> bool {
+        self.ifindex == ifindex
+    }
+
     /// Detaches the program, if it is still there.
     pub(super) fn detach(&self, program: BorrowedFd<'_>) -> Result<(), DatapathError> {
         if attached(program, self.ifindex) != self.id {

@@ -17,6 +17,7 @@ mod shim_names;
 mod shim_node;
 mod shim_server;
 mod switch;
+mod switch_beginnings;
 mod switch_model;
 mod switch_mutants;
 mod tcp;

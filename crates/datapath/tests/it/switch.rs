@@ -94,7 +94,7 @@ impl World {
         events
     }
 
-    fn table(&self, conn: &SwitchConn) -> Option<ConnTable> {
+    pub(crate) fn table(&self, conn: &SwitchConn) -> Option<ConnTable> {
         self.switch.get(conn).unwrap().map(|(table, _)| table)
     }
 }
@@ -107,16 +107,16 @@ pub(crate) fn pairs() -> [(SocketAddr, SocketAddr); 2] {
     })
 }
 
-fn worlds() -> impl Iterator<Item = (World, SocketAddr, SocketAddr)> {
+pub(crate) fn worlds() -> impl Iterator<Item = (World, SocketAddr, SocketAddr)> {
     HOOKS.into_iter().flat_map(|hook| pairs().map(|(client, vip)| (World::new(hook), client, vip)))
 }
 
-fn tcp(client: SocketAddr, vip: SocketAddr) -> SwitchConn {
+pub(crate) fn tcp(client: SocketAddr, vip: SocketAddr) -> SwitchConn {
     SwitchConn { flow: Flow::new(client, vip), transport: Transport::Tcp }
 }
 
 /// The back-end that the hash gives, and another one.
-fn hashed_and_other(world: &World, client: SocketAddr, vip: SocketAddr) -> (u16, u16) {
+pub(crate) fn hashed_and_other(world: &World, client: SocketAddr, vip: SocketAddr) -> (u16, u16) {
     let hashed = world.backend(&Packet::new(client, vip, SYN).frame()).unwrap();
     (hashed, (hashed + 1) % 3)
 }
@@ -164,9 +164,9 @@ fn without_choices_the_hash_decides() {
             assert_eq!(world.backend(&Packet::new(client, vip, flags).frame()), Some(hashed));
             assert_eq!(world.table(&conn), None, "{flags}");
         }
-        assert!(world.events().is_empty());
         assert_eq!(world.backend(&Packet::new(client, vip, ACK).frame()), Some(hashed));
         assert_eq!(world.table(&conn), Some(ConnTable::Hashed));
+        assert!(world.events().is_empty(), "a single packet may be forged");
         // It stays there when the table changes.
         world.switch.set_table(&vec![Some((hashed + 1) % 3); TABLE_SLOTS]).unwrap();
         assert_eq!(world.backend(&Packet::new(client, vip, ACK).frame()), Some(hashed));
@@ -175,7 +175,7 @@ fn without_choices_the_hash_decides() {
         let established = ConnChange::Established { round_trip_ns: None };
         assert_eq!(changes, [(established, None), (ConnChange::Ended, None)]);
         let counters = world.switch.counters().unwrap();
-        assert_eq!((counters.chosen, counters.hashed, counters.stray), (0, 2, 1));
+        assert_eq!((counters.chosen, counters.hashed, counters.stray), (0, 1, 1));
     }
 }
 

@@ -101,7 +101,8 @@ fn mutants_are_judged_as_the_model_does() {
         for (client, vip) in pairs() {
             // Established where the hash would not place it.
             let syn = Packet::new(client, vip, SYN).numbers(999, 0).frame();
-            let chosen = (world.backend(&syn).unwrap() + 1) % 3;
+            let other = Packet::new(client, vip, SYN).numbers(1, 0).frame();
+            let chosen = (world.backend(&other).unwrap() + 1) % 3;
             world.with_choice(PreparedChoice { number: 1, backend: chosen }, |world| world.backend(&syn));
             assert_eq!(world.backend(&Packet::new(client, vip, ACK).numbers(1000, 1).frame()), Some(chosen));
             let conn = SwitchConn { flow: Flow::new(client, vip), transport: Transport::Tcp };

@@ -5,7 +5,7 @@ use plimsoll_datapath::switch::{
     ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, SwitchConn, Transport,
 };
 use plimsoll_policy::{BackendId, Outcome};
-use plimsoll_switch::{ConnBook, Distributor, Seen};
+use plimsoll_switch::{ConnBook, Distributor, HandshakeCounts, Seen};
 
 /// Notes what it is told.
 #[derive(Default)]
@@ -57,7 +57,7 @@ fn entry(choice: Option<u64>) -> ConnEntry {
     ConnEntry {
         last_seen_ns: 100,
         began_ns: 100,
-        packets: 1,
+        packets: 2,
         bytes: 60,
         choice,
         holder: HOLDER,
@@ -76,7 +76,11 @@ struct Trial {
 
 impl Trial {
     fn new(choices: &[u64]) -> Self {
-        let mut book = ConnBook::new(1);
+        Self::with_room(choices, 100)
+    }
+
+    fn with_room(choices: &[u64], most: usize) -> Self {
+        let mut book = ConnBook::new(1, most);
         choices.iter().for_each(|&number| book.prepare(number, format!("choice {number}")));
         Self { book, notes: Notes::default() }
     }
@@ -152,7 +156,8 @@ fn a_sweep_finds_what_was_not_told() {
     trial.book.start_sweep();
     trial.see(1, ConnTable::Established, &entry(Some(1)), false);
     trial.see(5, ConnTable::Hashed, &entry(None), true);
-    trial.book.finish_sweep(200, &[4], &mut trial.notes);
+    let gone = trial.book.unseen(200);
+    trial.book.finish_sweep(&gone, &[4], &mut trial.notes);
     let noted = [
         "choice 2 ends: Completed",
         "5 stays with 2",
@@ -164,9 +169,54 @@ fn a_sweep_finds_what_was_not_told() {
     assert_eq!((trial.book.len(), trial.book.counts().forgotten, trial.book.counts().ended), (2, 2, 1));
     // A choice that is in no ring is withdrawn after a while.
     for (waiting, withdrawn) in [(&[4][..], 0), (&[], 0), (&[], 1)] {
-        trial.book.finish_sweep(0, waiting, &mut trial.notes);
+        trial.book.finish_sweep(&[], waiting, &mut trial.notes);
         assert_eq!(trial.book.counts().withdrawn, withdrawn);
     }
     trial.book.clear(&mut trial.notes);
     assert!(trial.book.is_empty() && trial.book.prepared() == 0);
+}
+
+#[test]
+fn a_single_packet_that_the_hash_has_placed_is_no_load() {
+    let mut trial = Trial::new(&[]);
+    let single = ConnEntry { packets: 1, ..entry(None) };
+    assert_eq!(trial.see(1, ConnTable::Hashed, &single, false), Seen::Stays);
+    assert!(trial.book.is_empty());
+    trial.see(1, ConnTable::Hashed, &entry(None), false);
+    assert_eq!(trial.book.len(), 1);
+}
+
+#[test]
+fn the_account_is_bounded() {
+    let mut trial = Trial::with_room(&[1, 2, 3], 2);
+    for port in [1, 2] {
+        trial.hear(port, Some(u64::from(port)), ESTABLISHED);
+    }
+    trial.noted();
+    trial.hear(3, Some(3), ESTABLISHED);
+    trial.hear(4, None, ESTABLISHED);
+    // Both ends are told later, and change nothing.
+    trial.hear(3, Some(3), ConnChange::Ended);
+    trial.hear(4, None, ConnChange::Ended);
+    assert_eq!(trial.noted(), ["choice 3 is taken by 3", "choice 3 ends: Completed"]);
+    assert_eq!((trial.book.len(), trial.book.counts().forgotten, trial.book.counts().stayed), (2, 1, 0));
+    trial.hear(1, Some(1), ConnChange::Ended);
+    trial.hear(4, None, ESTABLISHED);
+    assert_eq!(trial.book.len(), 2);
+}
+
+#[test]
+fn handshakes_are_counted_by_back_end() {
+    let mut trial = Trial::new(&[1, 2]);
+    trial.hear(1, Some(1), ConnChange::Began);
+    trial.hear(2, Some(2), ConnChange::Began);
+    assert_eq!(trial.book.handshakes(HOLDER).opening, 2);
+    for round_trip_ns in [Some(500_001), None] {
+        trial.hear(1, Some(1), ConnChange::Established { round_trip_ns });
+    }
+    trial.hear(2, Some(2), ConnChange::Ended);
+    let counts = trial.book.handshakes(HOLDER);
+    assert_eq!((counts.opening, counts.handshakes[2], counts.handshakes_ns), (0, 1, 500_001));
+    assert_eq!(counts.handshakes.iter().sum::<u64>(), 1);
+    assert_eq!(trial.book.handshakes(ConnHolder { generation: 1, ..HOLDER }), HandshakeCounts::default());
 }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_config::OnFailure;
+use plimsoll_config::{BackendName, OnFailure};
 use plimsoll_datapath::{NextHop, neighbor};
-use plimsoll_policy::{BackendId, Health};
+use plimsoll_policy::Health;
 use plimsoll_switch::{SwitchBackend, SwitchBackendState};
 
 use crate::backend::Backend;
@@ -15,47 +15,97 @@ use crate::shared::FrontEndShared;
 
 /// How long a MAC address is taken to be right.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long one that was not found is not looked for.
+/// How long one that was not found is not looked for, once it was looked for [`EAGER`] times.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a machine may take to tell its MAC address.
-const WAIT: Duration = Duration::from_millis(100);
+/// So often it is looked for at once: a machine may take a moment to tell its MAC address.
+const EAGER: u32 = 20;
+/// The most ways that are looked for at a time, so that nobody waits for news of a back-end's health.
+const MOST_LOOKS: usize = 64;
+
+/// What is known of the way to an address.
+struct KnownWay {
+    hop: Option<NextHop>,
+    /// When it was looked for.
+    looked: Instant,
+    /// How often in vain since it was found.
+    misses: u32,
+}
+
+impl KnownWay {
+    fn is_due(&self) -> bool {
+        let pause = match (self.hop, self.misses) {
+            (Some(_), _) => FRESH,
+            (None, misses) if misses < EAGER => Duration::ZERO,
+            (None, _) => PAUSE,
+        };
+        self.looked.elapsed() >= pause
+    }
+}
 
 /// Ways to back-ends, as found last.
 #[derive(Default)]
 pub(super) struct Ways {
-    found: BTreeMap<IpAddr, (Option<NextHop>, Instant)>,
+    known: BTreeMap<IpAddr, KnownWay>,
 }
 
 impl Ways {
-    /// The way to `address`. May wait a moment.
-    fn to(&mut self, address: IpAddr, name: &str) -> Option<NextHop> {
-        let known = self.found.get(&address);
-        if let Some((hop, at)) = known
-            && at.elapsed() < if hop.is_some() { FRESH } else { PAUSE }
-        {
-            return *hop;
+    fn to(&self, address: IpAddr) -> Option<NextHop> {
+        self.known.get(&address)?.hop
+    }
+
+    /// Looks for all of these addresses, for at most `wait`.
+    pub(super) fn find(&mut self, addresses: &[(IpAddr, BackendName)], wait: Duration) {
+        let started = Instant::now();
+        loop {
+            self.look(addresses);
+            let found = addresses.iter().all(|(address, _)| self.to(*address).is_some());
+            if found || started.elapsed() >= wait {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
-        let before = known.map(|(hop, _)| *hop);
-        let found = match neighbor(address, WAIT) {
-            Ok(hop) => Some(hop),
-            // One that does not answer for a moment has not moved; whether it works is for health checks to say.
-            Err(error) => match before.flatten() {
-                Some(hop) => Some(hop),
-                None => {
-                    if before.is_none() {
-                        tracing::warn!(backend = name, %error, "no packets can be sent to a back-end");
+    }
+
+    /// Looks for those of these addresses whose time has come. Never waits: an address that the kernel has to ask for first is found
+    /// by a later look.
+    pub(super) fn look(&mut self, addresses: &[(IpAddr, BackendName)]) {
+        self.known.retain(|known, _| addresses.iter().any(|(address, _)| address == known));
+        let is_due =
+            |(address, _): &&(IpAddr, BackendName)| self.known.get(address).is_none_or(KnownWay::is_due);
+        let mut due: Vec<_> = addresses.iter().filter(is_due).collect();
+        // Those first that nobody has looked for, or not for the longest time.
+        due.sort_by_key(|(address, _)| self.known.get(address).map(|known| known.looked));
+        for (address, name) in due.into_iter().take(MOST_LOOKS) {
+            let found = neighbor(*address, Duration::ZERO);
+            let known = self.known.entry(*address).or_insert(KnownWay {
+                hop: None,
+                looked: Instant::now(),
+                misses: 0,
+            });
+            known.looked = Instant::now();
+            match found {
+                Ok(hop) => (known.hop, known.misses) = (Some(hop), 0),
+                // One that does not answer for a moment has not moved; whether it works is for health checks to say.
+                Err(error) => {
+                    known.misses = known.misses.saturating_add(1);
+                    if known.misses == EAGER && known.hop.is_none() {
+                        tracing::warn!(backend = &**name, %error, "no packets can be sent to a back-end");
                     }
-                    None
                 }
-            },
-        };
-        self.found.insert(address, (found, Instant::now()));
-        found
+            }
+        }
     }
 }
 
-/// All back-ends that have, or may get, connections.
-pub(super) fn members(shared: &FrontEndShared, ways: &mut Ways) -> Vec<SwitchBackend> {
+/// The addresses to which packets are, or may be, sent.
+pub(super) fn addresses(shared: &FrontEndShared) -> Vec<(IpAddr, BackendName)> {
+    let backends = shared.backends.load();
+    let of = |b: &Arc<Backend>| Some((b.address.as_ref().ok()?.ip(), Arc::clone(&b.name)));
+    backends.iter().filter_map(of).collect()
+}
+
+/// All back-ends that have, or may get, connections, with the ways as far as they are known.
+pub(super) fn members(shared: &FrontEndShared, ways: &Ways) -> Vec<SwitchBackend> {
     let config = shared.config.load_full();
     let waits = config.direct.as_ref().is_some_and(|direct| direct.on_failure == OnFailure::Wait);
     let backends = shared.backends.load_full();
@@ -70,7 +120,7 @@ pub(super) fn members(shared: &FrontEndShared, ways: &mut Ways) -> Vec<SwitchBac
     for (backend, known) in backends.iter().zip(known) {
         let (Ok(address), Some((weight, load))) = (&backend.address, known) else { continue };
         let state = match (backend.is_retired(), backend.health()) {
-            // Its connections may end.
+            // What its clients have not ended is at the switch to keep.
             (true, _) if load == 0 => continue,
             (true, _) | (false, Health::Draining) => SwitchBackendState::Draining,
             (false, Health::Up) => SwitchBackendState::Up,
@@ -79,19 +129,20 @@ pub(super) fn members(shared: &FrontEndShared, ways: &mut Ways) -> Vec<SwitchBac
         };
         members.push(SwitchBackend {
             id: backend.id,
-            key: key_of(&backend.name, backend.id),
+            key: key_of(backend, address.ip()),
             weight,
             state,
-            next_hop: ways.to(address.ip(), &backend.name),
+            next_hop: ways.to(address.ip()),
         });
     }
     members
 }
 
-/// What every switch knows a back-end by: depends on its name alone.
-fn key_of(name: &str, id: BackendId) -> u64 {
-    match crate::dispatch::key_of(name) {
-        0 => id.index() as u64 + 1,
+/// What every switch knows a back-end by: depends on name and address alone. One that moves is another one, so that connections that
+/// the old one has stay there.
+fn key_of(backend: &Backend, address: IpAddr) -> u64 {
+    match crate::dispatch::key_of(&format!("{} {address}", backend.name)) {
+        0 => backend.id.index() as u64 + 1,
         key => key,
     }
 }

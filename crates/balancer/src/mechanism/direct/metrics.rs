@@ -1,9 +1,13 @@
 //! The mechanism's part of `/metrics`.
 
+use std::collections::BTreeMap;
 use std::fmt::Error;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use plimsoll_config::BackendName;
 use plimsoll_datapath::switch::{BackendCounters, SwitchCounters};
+use plimsoll_switch::HANDSHAKE_ENDS_US;
 
 use super::system::DirectSystem;
 use crate::exposition::Out;
@@ -63,14 +67,32 @@ fn encode_packets(packets: &SwitchCounters, out: &mut Out<'_>) -> Result<(), Err
     Ok(())
 }
 
+/// What is counted of one back-end, under all that the packet program knows it by.
+#[derive(Default)]
+struct NamedCounts {
+    packets: BackendCounters,
+    opening: u64,
+    handshakes: Vec<u64>,
+    handshakes_ns: u64,
+}
+
+fn by_name(system: &DirectSystem) -> BTreeMap<BackendName, NamedCounts> {
+    let shown = system.shown();
+    let mut named: BTreeMap<BackendName, NamedCounts> = BTreeMap::new();
+    for ((holder, _, name), handshakes) in shown.holders.iter().zip(&shown.handshakes) {
+        let Ok(packets) = system.switch.backend_counters(holder.backend) else { continue };
+        let counts = named.entry(Arc::clone(name)).or_default();
+        counts.packets = counts.packets + packets;
+        counts.opening += handshakes.opening as u64;
+        counts.handshakes_ns += handshakes.handshakes_ns;
+        counts.handshakes.resize(handshakes.handshakes.len(), 0);
+        counts.handshakes.iter_mut().zip(handshakes.handshakes).for_each(|(sum, n)| *sum += n);
+    }
+    named
+}
+
 fn encode_backends(system: &DirectSystem, out: &mut Out<'_>) -> Result<(), Error> {
-    let holders = system.shown().holders;
-    let named: Vec<(String, BackendCounters)> = holders
-        .iter()
-        .filter_map(|(holder, _, name)| {
-            Some((name.to_string(), system.switch.backend_counters(holder.backend).ok()?))
-        })
-        .collect();
+    let named = by_name(system);
     type Of = fn(&BackendCounters) -> u64;
     let all: [(&str, &str, Of); 6] = [
         ("plimsoll_switch_backend_packets", "Packets of clients that a back-end got", |c| c.packets),
@@ -81,7 +103,17 @@ fn encode_backends(system: &DirectSystem, out: &mut Out<'_>) -> Result<(), Error
         ("plimsoll_switch_backend_lost", "Connections that were lost with it", |c| c.resets),
     ];
     for (name, help, of) in all {
-        out.counters(name, help, || named.iter().map(|(backend, c)| ([("backend", &**backend)], of(c))))?;
+        out.counters(name, help, || {
+            named.iter().map(|(backend, c)| ([("backend", &**backend)], of(&c.packets)))
+        })?;
     }
-    Ok(())
+    let help = "Connections of it of which only first packets have come";
+    out.gauges("plimsoll_switch_backend_opening", help, || {
+        named.iter().map(|(backend, c)| ([("backend", &**backend)], c.opening))
+    })?;
+    let help = "From a client's first packet to its second";
+    out.histograms("plimsoll_switch_backend_handshake", help, &HANDSHAKE_ENDS_US, || {
+        let of = |c: &NamedCounts| (c.handshakes.clone(), c.handshakes_ns as f64 / 1e9);
+        named.iter().map(move |(backend, c)| ([("backend", &**backend)], of(c)))
+    })
 }

@@ -9,7 +9,7 @@ use plimsoll_config::{BackendName, Config, DirectAttach, DirectConfig, Mechanism
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_datapath::switch::{ConnHolder, ConnTable, Switch, SwitchConfig, SwitchHook, Transport};
 use plimsoll_policy::BackendId;
-use plimsoll_switch::BookCounts;
+use plimsoll_switch::{BookCounts, HandshakeCounts};
 
 use super::recording::{PassedBatch, PassedRequests};
 use crate::mechanism::carry::{FlowPhase, FlowState};
@@ -21,8 +21,10 @@ pub(super) struct ShownConns {
     pub(super) opening: usize,
     pub(super) prepared: usize,
     pub(super) counts: BookCounts,
-    /// Who is who in the packet program.
+    /// Who is who in the packet program. A back-end that has moved is there twice while connections of its old address go on.
     pub(super) holders: Vec<(ConnHolder, BackendId, BackendName)>,
+    /// In the order of `holders`.
+    pub(super) handshakes: Vec<HandshakeCounts>,
 }
 
 /// The packet program, and what is shown of its connections.

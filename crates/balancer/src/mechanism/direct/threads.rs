@@ -12,13 +12,16 @@ use plimsoll_policy::BackendId;
 use plimsoll_switch::{ConnTimes, SwitchBackend, SwitchCommand, SwitchLoop, SwitchOptions};
 
 use super::dispatching::Dispatching;
-use super::members::{Ways, members};
+use super::members::{Ways, addresses, members};
 use super::sniffing::sniff;
 use super::system::{DirectSystem, ShownConns};
 use crate::shared::FrontEndShared;
 
 /// How often back-ends are looked at.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long ways are looked for before anything is told of back-ends.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
 
 /// The running threads.
 pub(crate) struct DirectThreads {
@@ -37,23 +40,31 @@ impl DirectThreads {
         let switch_loop =
             SwitchLoop::new(Arc::clone(&system.switch), by, options).map_err(io::Error::other)?;
         let (sender, receiver) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let looping = {
+        let mut running = Self { stop: Arc::default(), threads: Vec::new() };
+        let work = {
             let (system, shared) = (Arc::clone(system), Arc::clone(shared));
-            let work = move || run(switch_loop, &receiver, (&system, &shared));
-            std::thread::Builder::new().name("switch".into()).spawn(work)?
+            move || run(switch_loop, &receiver, (&system, &shared))
         };
-        let telling = {
-            let (shared, stop) = (Arc::clone(shared), Arc::clone(&stop));
-            let work = move || tell(&shared, &sender, &stop);
-            std::thread::Builder::new().name("switch-members".into()).spawn(work)?
-        };
-        let sniffing = {
-            let (system, shared, stop) = (Arc::clone(system), Arc::clone(shared), Arc::clone(&stop));
-            let work = move || sniff(&shared, &system, &stop);
-            std::thread::Builder::new().name("sniffer".into()).spawn(work)?
-        };
-        Ok(Self { stop, threads: vec![telling, looping, sniffing] })
+        let started = running.spawn("switch", work).and_then(|()| {
+            let (shared, stop) = (Arc::clone(shared), Arc::clone(&running.stop));
+            running.spawn("switch-members", move || tell(&shared, &sender, &stop))
+        });
+        let started = started.and_then(|()| {
+            let (system, shared, stop) = (Arc::clone(system), Arc::clone(shared), Arc::clone(&running.stop));
+            running.spawn("sniffer", move || sniff(&shared, &system, &stop))
+        });
+        match started {
+            Ok(()) => Ok(running),
+            Err(error) => {
+                running.stop();
+                Err(error)
+            }
+        }
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        self.threads.push(std::thread::Builder::new().name(name.into()).spawn(work)?);
+        Ok(())
     }
 
     /// Ends the threads: connections go on without them.
@@ -75,15 +86,15 @@ fn run(
     let named = |id: BackendId| shared.backends.load().get(id.index()).map(|b| Arc::clone(&b.name));
     let look = |running: &SwitchLoop<Dispatching>| {
         let book = running.book();
+        let named = |(holder, backend): (_, &SwitchBackend)| Some((holder, backend.id, named(backend.id)?));
+        let holders: Vec<_> = running.backends().filter_map(named).collect();
         system.show(ShownConns {
             conns: book.len(),
             opening: book.opening(),
             prepared: book.prepared(),
             counts: book.counts(),
-            holders: running
-                .backends()
-                .filter_map(|(holder, backend)| Some((holder, backend.id, named(backend.id)?)))
-                .collect(),
+            handshakes: holders.iter().map(|(holder, _, _)| book.handshakes(*holder)).collect(),
+            holders,
         });
     };
     if let Err(error) = switch_loop.run(commands, look) {
@@ -96,6 +107,8 @@ fn tell(shared: &FrontEndShared, to: &Sender<SwitchCommand>, stop: &AtomicBool) 
     let mut ways = Ways::default();
     let mut config = shared.config.load_full();
     let mut told: Option<Vec<SwitchBackend>> = None;
+    // Until then the packet program does what the process before told it.
+    ways.find(&addresses(shared), FIRST_WAIT);
     while !stop.load(Ordering::Relaxed) {
         let now = shared.config.load_full();
         let mut commands = Vec::new();
@@ -103,7 +116,7 @@ fn tell(shared: &FrontEndShared, to: &Sender<SwitchCommand>, stop: &AtomicBool) 
             commands.push(SwitchCommand::Options(options(&now, shared.hash.table_seed())));
             config = now;
         }
-        let found = members(shared, &mut ways);
+        let found = members(shared, &ways);
         if told.as_ref() != Some(&found) {
             told = Some(found.clone());
             commands.push(SwitchCommand::Backends(found));
@@ -112,6 +125,8 @@ fn tell(shared: &FrontEndShared, to: &Sender<SwitchCommand>, stop: &AtomicBool) 
         if commands.into_iter().any(|command| to.send(command).is_err()) {
             return;
         }
+        // After the news of health, which must not wait for it.
+        ways.look(&addresses(shared));
         std::thread::sleep(LOOK);
     }
 }
