@@ -290,13 +290,8 @@ const BERKELEY_SHARED: [Parameter; SHARED] = shared(&Defaults {
     pairing: (0.0, 0.0),
     window: (1.0, 1.0),
 });
-const BERKELEY_ONLY: [Parameter; 1] = [Parameter::number(
-    "request_mean_bytes",
-    "B",
-    40_000.0,
-    (64.0, 1e9),
-    "mean size of a request; popular documents are as much smaller as that asks for",
-)];
+const BERKELEY_ONLY: [Parameter; 1] =
+    [Parameter::number("request_mean_bytes", "B", 40_000.0, (64.0, 1e9), "mean size of a request")];
 /// Parameters of the workload `berkeley`.
 pub(super) const BERKELEY_PARAMETERS: [Parameter; SHARED + 1] = join(&BERKELEY_SHARED, &BERKELEY_ONLY);
 
