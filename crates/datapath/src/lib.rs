@@ -41,6 +41,7 @@ mod sysctl;
 pub mod system;
 pub mod tcp;
 mod trial;
+mod tunnel_end;
 mod vip;
 
 pub use address_watch::AddressWatch;
@@ -51,9 +52,10 @@ pub use forwarder::{Forwarder, ForwarderConfig};
 pub use guard::{Guard, GuardConfig};
 pub use held::{HeldLimits, HeldStore};
 pub use layout::{FlowEntry, LeaseEntry, Mac, NextHop};
-pub use neighbor::neighbor;
+pub use neighbor::{Way, neighbor, way};
 pub use ring::{HeldPacket, HeldRing};
 pub use trial::{PacketVerdict, ProgramTrial};
+pub use tunnel_end::{TunnelCounters, TunnelEnd};
 pub use vip::Vip;
 
 // The types of `plimsoll-wire` in the signatures here.
