@@ -50,6 +50,8 @@ enum Command {
     Flows(commands::flows::Args),
     /// Write the library through which an unmodified server takes connections over
     Shim(commands::shim::Args),
+    /// Take packets of a switch out of their tunnel on this machine
+    TunnelEnd(commands::tunnel_end::Args),
     /// Serve files or generated contents, with a memory cache and an emulated disk
     Origin(Box<commands::origin::Args>),
     /// Prove that a decision log comes out the same, or ask other policies about its requests
@@ -98,6 +100,7 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
         Command::Services(args) => commands::services::run(&args),
         Command::Flows(args) => commands::flows::run(&args),
         Command::Shim(args) => commands::shim::run(&args),
+        Command::TunnelEnd(args) => commands::tunnel_end::run(&args),
         Command::Origin(args) => commands::origin::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Demo(args) => commands::demo::run(&args),

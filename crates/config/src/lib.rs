@@ -27,7 +27,7 @@ pub use diff::{BackendChange, Changes, KeyChange};
 pub use error::{ConfigError, ConfigErrors, FilePosition};
 pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
-    ClassFile, ClassesConfig, DecisionLogConfig, DirectAttach, DirectConfig, DiscoveryConfig,
+    ClassFile, ClassesConfig, DecisionLogConfig, DirectAttach, DirectConfig, DirectVia, DiscoveryConfig,
     DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey,
     HealthConfig, HealthProbe, Limits, ListenerConfig, LoadInformationConfig, LoadSource, MechanismKind,
     OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement, PolicyConfig,

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
  * The switch, for XDP (with SWITCH_XDP) and for tc ingress: packets for a service go to the back-end that has their
- * connection, by their MAC addresses alone. Answers go past us, straight to the client.
+ * connection, by their MAC addresses alone, or (tc) in a tunnel. Answers go past us, straight to the client.
  */
 
 #include "switch_place.h"
 
-ALWAYS_INLINE int forward(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
+#ifndef SWITCH_XDP
+#include "switch_tunnel.h"
+#endif
+
+ALWAYS_INLINE int forward_plain(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
 			  struct switch_counters *counts)
 {
 	void *data = (void *)(long)context->data;
@@ -27,6 +31,19 @@ ALWAYS_INLINE int forward(CONTEXT *context, const struct switch_backend *backend
 		return XDP_TX;
 #endif
 	return bpf_redirect(ifindex, 0);
+}
+
+ALWAYS_INLINE int forward(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
+			  struct switch_counters *counts)
+{
+#ifndef SWITCH_XDP
+	__u32 index = HOLDER_INDEX(backend->holder);
+	struct switch_tunnel *tunnel = bpf_map_lookup_elem(&switch_tunnels, &index);
+
+	if (tunnel && tunnel->kind != TUNNEL_NONE)
+		return forward_by_tunnel(context, backend, tunnel, sight, counts);
+#endif
+	return forward_plain(context, backend, sight, counts);
 }
 
 /* Later fragments of this packet go the same way. */

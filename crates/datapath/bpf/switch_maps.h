@@ -3,6 +3,7 @@
 #pragma once
 
 #include "switch_parse.h"
+#include "tunnel.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -17,6 +18,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct switch_backend);
 } switch_backends SEC(".maps");
+
+/* How to get to a back-end, by its index, where that is by a tunnel. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MOST_BACKENDS);
+	__type(key, __u32);
+	__type(value, struct switch_tunnel);
+} switch_tunnels SEC(".maps");
 
 /* The consistent hash: the index of a back-end plus 1, or 0. */
 struct {

@@ -45,6 +45,7 @@ struct sight {
 	__u32 ack;
 	__u32 round_trip_us; /* of its connection, once that was looked up; 0: unknown */
 	__u8 flags;	     /* TCP_* */
+	bool is_error;	     /* a router's, about a packet of the connection */
 	bool is_known;	     /* its connection is in a table, and its numbers are near those that its client has used */
 };
 
@@ -219,6 +220,7 @@ ALWAYS_INLINE enum seen copy_error_ports(CONTEXT *context, __u32 offset, struct 
 		return SEEN_OTHER;
 	sight->key.flow.vip_port = ports[0];
 	sight->key.flow.client_port = ports[1];
+	sight->is_error = true;
 	return SEEN_ERROR;
 }
 

@@ -138,6 +138,7 @@ struct switch_counters {
 	__u64 events_lost;
 	__u64 samples;
 	__u64 samples_lost;
+	__u64 too_big;
 };
 
 struct backend_counters {

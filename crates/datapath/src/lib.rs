@@ -45,6 +45,7 @@ pub mod system;
 pub mod tap;
 pub mod tcp;
 mod trial;
+mod tunnel_end;
 mod vip;
 
 pub use accept_queue::accept_queue;
@@ -56,9 +57,10 @@ pub use forwarder::{Forwarder, ForwarderConfig};
 pub use guard::{Guard, GuardConfig};
 pub use held::{HeldLimits, HeldStore};
 pub use layout::{FlowEntry, LeaseEntry, Mac, NextHop};
-pub use neighbor::neighbor;
+pub use neighbor::{Way, neighbor, way};
 pub use ring::{HeldPacket, HeldRing};
 pub use trial::{PacketVerdict, ProgramTrial};
+pub use tunnel_end::{TunnelCounters, TunnelEnd};
 pub use vip::Vip;
 
 // The types of `plimsoll-wire` in the signatures here.

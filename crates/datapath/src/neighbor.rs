@@ -9,7 +9,9 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType, RouteVia};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType, RouteVia,
+};
 
 use crate::error::{DatapathError, NET_ADMIN};
 use crate::layout::{Mac, NextHop};
@@ -26,7 +28,41 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// [`DatapathError::Invalid`]: it is an address of this machine, or its interface is no Ethernet.
 pub fn neighbor(address: IpAddr, wait: Duration) -> Result<NextHop, DatapathError> {
     let address = address.to_canonical();
-    let link = link_of_route(address)?;
+    let Route { link, gateway, .. } = Route::to(address)?;
+    match gateway {
+        Some(gateway) => Err(DatapathError::Gateway { address, gateway, interface: link.name }),
+        None => resolve(address, &link, wait),
+    }
+}
+
+/// How packets for a machine leave this one, over routers where it is on another segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    /// The machine itself, or the router that leads to it.
+    pub next_hop: NextHop,
+    /// Our address on packets to it.
+    pub source: IpAddr,
+    /// Most bytes of an IP packet, by the route or else by our interface.
+    pub most_bytes: u32,
+}
+
+/// The way to `address`, otherwise as [`neighbor`].
+///
+/// # Errors
+/// [`DatapathError::Unresolved`]: nobody answered. [`DatapathError::Invalid`]: it is an address of this machine, its interface is no
+/// Ethernet, or there is no address to send from.
+pub fn way(address: IpAddr, wait: Duration) -> Result<Way, DatapathError> {
+    let address = address.to_canonical();
+    let Route { link, gateway, source, most_bytes } = Route::to(address)?;
+    let source = source.ok_or_else(|| {
+        DatapathError::Invalid(format!("{} has no address from which {address} is reached", link.name))
+    })?;
+    let next_hop = resolve(gateway.unwrap_or(address), &link, wait)?;
+    Ok(Way { next_hop, source, most_bytes: most_bytes.unwrap_or(link.most_bytes) })
+}
+
+/// The next hop for an address on the segment of `link`.
+fn resolve(address: IpAddr, link: &NetworkInterface, wait: Duration) -> Result<NextHop, DatapathError> {
     let own_mac = link.check_ethernet()?;
     let failed = |error| {
         DatapathError::of(
@@ -43,39 +79,58 @@ pub fn neighbor(address: IpAddr, wait: Duration) -> Result<NextHop, DatapathErro
         ask(address, link.index).map_err(failed)?;
         if started.elapsed() >= wait {
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            return Err(DatapathError::Unresolved { address, interface: link.name, wait_ms });
+            return Err(DatapathError::Unresolved { address, interface: link.name.clone(), wait_ms });
         }
         sleep(PAUSE);
     }
 }
 
-/// The interface by which `address` is reached directly.
-fn link_of_route(address: IpAddr) -> Result<NetworkInterface, DatapathError> {
-    let failed = |error| DatapathError::of(format!("there is no route to {address}"), NET_ADMIN, error);
-    let mut message = RouteMessage::default();
-    message.header.address_family = family(address);
-    message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
-    message.attributes.push(RouteAttribute::Destination(address.into()));
-    let answers = request(RouteNetlinkMessage::GetRoute(message), 0).map_err(failed)?;
-    let Some(RouteNetlinkMessage::NewRoute(route)) = answers.into_iter().next() else {
-        return Err(failed(io::ErrorKind::NotFound.into()));
-    };
-    if route.header.kind != RouteType::Unicast {
-        return Err(DatapathError::Invalid(format!(
-            "{address} is an address of this machine, or of no single one ({:?}): name another machine",
-            route.header.kind
-        )));
-    }
-    let index = route.attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Oif(index) => Some(*index),
-        _ => None,
-    });
-    let index = index.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-    let link = links()?.into_iter().find(|link| link.index == index);
-    let link = link.ok_or_else(|| DatapathError::NoInterface { name: format!("number {index}") })?;
-    match gateway(&route) {
-        Some(gateway) => Err(DatapathError::Gateway { address, gateway, interface: link.name }),
-        None => Ok(link),
+/// A route of the kernel's.
+struct Route {
+    link: NetworkInterface,
+    gateway: Option<IpAddr>,
+    source: Option<IpAddr>,
+    most_bytes: Option<u32>,
+}
+
+impl Route {
+    fn to(address: IpAddr) -> Result<Self, DatapathError> {
+        let failed = |error| DatapathError::of(format!("there is no route to {address}"), NET_ADMIN, error);
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(address);
+        message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
+        message.attributes.push(RouteAttribute::Destination(address.into()));
+        let answers = request(RouteNetlinkMessage::GetRoute(message), 0).map_err(failed)?;
+        let Some(RouteNetlinkMessage::NewRoute(route)) = answers.into_iter().next() else {
+            return Err(failed(io::ErrorKind::NotFound.into()));
+        };
+        if route.header.kind != RouteType::Unicast {
+            return Err(DatapathError::Invalid(format!(
+                "{address} is an address of this machine, or of no single one ({:?}): name another machine",
+                route.header.kind
+            )));
+        }
+        let index = route.attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::Oif(index) => Some(*index),
+            _ => None,
+        });
+        let index = index.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let link = links()?.into_iter().find(|link| link.index == index);
+        let link = link.ok_or_else(|| DatapathError::NoInterface { name: format!("number {index}") })?;
+        let source = route.attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::PrefSource(RouteAddress::Inet(source)) => Some((*source).into()),
+            RouteAttribute::PrefSource(RouteAddress::Inet6(source)) => Some((*source).into()),
+            _ => None,
+        });
+        let metrics = route.attributes.iter().filter_map(|attribute| match attribute {
+            RouteAttribute::Metrics(metrics) => Some(metrics),
+            _ => None,
+        });
+        let most_bytes = metrics.flatten().find_map(|metric| match metric {
+            RouteMetric::Mtu(bytes) => Some(*bytes),
+            _ => None,
+        });
+        Ok(Self { link, gateway: gateway(&route), source, most_bytes })
     }
 }
 

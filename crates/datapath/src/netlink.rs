@@ -30,6 +30,8 @@ pub(crate) struct NetworkInterface {
     pub(crate) mac: Option<Mac>,
     /// The most bytes of a merged packet (`gro_max_size`).
     pub(crate) merged_bytes: Option<u32>,
+    /// Most bytes of an IP packet that it sends.
+    pub(crate) most_bytes: u32,
     /// Whether it is a device of the kernel's own (veth, bridge, and so on), which no hardware stands behind.
     pub(crate) is_virtual: bool,
 }
@@ -41,6 +43,7 @@ impl NetworkInterface {
             name: String::new(),
             mac: None,
             merged_bytes: None,
+            most_bytes: 0,
             is_virtual: false,
         };
         let ethernet = message.header.link_layer_type == LinkLayerType::Ether;
@@ -49,6 +52,7 @@ impl NetworkInterface {
                 LinkAttribute::IfName(name) => link.name.clone_from(name),
                 LinkAttribute::Address(mac) if ethernet => link.mac = mac.as_slice().try_into().ok(),
                 LinkAttribute::LinkInfo(_) => link.is_virtual = true,
+                LinkAttribute::Mtu(bytes) => link.most_bytes = *bytes,
                 LinkAttribute::GroMaxSize(bytes) => link.merged_bytes = Some(*bytes),
                 _ => {}
             }

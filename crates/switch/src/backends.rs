@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_datapath::NextHop;
-use plimsoll_datapath::switch::{ConnHolder, MOST_BACKENDS, TABLE_SLOTS};
+use plimsoll_datapath::switch::{ConnHolder, MOST_BACKENDS, TABLE_SLOTS, Tunnel};
 use plimsoll_policy::BackendId;
 use plimsoll_policy::policies::maglev;
 
@@ -31,6 +31,8 @@ pub struct SwitchBackend {
     pub state: SwitchBackendState,
     /// Where its packets are sent. Without one, connections that it has go where an earlier process sent them.
     pub next_hop: Option<NextHop>,
+    /// The tunnel in which they go, where it is behind a router.
+    pub tunnel: Option<Tunnel>,
 }
 
 impl SwitchBackend {
@@ -163,7 +165,9 @@ impl KnownBackends {
                 }
             }
         }
-        let way = |(holder, backend): &(ConnHolder, SwitchBackend)| (*holder, backend.way().copied());
+        let way = |(holder, backend): &(ConnHolder, SwitchBackend)| {
+            (*holder, backend.way().copied(), backend.tunnel)
+        };
         let member = |(holder, backend): &(ConnHolder, SwitchBackend)| {
             (backend.takes(), *holder, backend.id, backend.weight)
         };
@@ -206,7 +210,14 @@ mod tests {
 
     fn backend(id: usize, key: u64, state: SwitchBackendState) -> SwitchBackend {
         let next_hop = NextHop { ifindex: 1, mac: [2, 0, 0, 0, 0, key as u8], own_mac: [2, 0, 0, 0, 1, 0] };
-        SwitchBackend { id: BackendId::new(id), key, weight: 1000, state, next_hop: Some(next_hop) }
+        SwitchBackend {
+            id: BackendId::new(id),
+            key,
+            weight: 1000,
+            state,
+            next_hop: Some(next_hop),
+            tunnel: None,
+        }
     }
 
     use SwitchBackendState::{Down, Draining, Up};

@@ -156,7 +156,9 @@ impl<D: Distributor> SwitchLoop<D> {
         // First those that are new, so that nothing leads to one that is not there yet.
         for (holder, backend) in &changes.set {
             // One whose address does not do, such as a multicast MAC, must not keep the others from being told.
-            if let Err(error) = self.switch.set_backend(*holder, backend.key, backend.way()) {
+            let told = self.switch.set_tunnel(holder.backend, backend.tunnel.as_ref());
+            let told = told.and_then(|()| self.switch.set_backend(*holder, backend.key, backend.way()));
+            if let Err(error) = told {
                 tracing::error!(backend = holder.backend, "a back-end gets nothing: {error}");
             }
         }

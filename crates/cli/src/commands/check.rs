@@ -61,7 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let (vips, peers) = (args.vip.clone(), args.front_end.clone());
         let interfaces = vec![interface.clone()];
         // The ports are the agent's to know.
-        let question = Question { role: Role::Backend, interfaces, vips, ports: Vec::new(), peers };
+        let (ports, unused) = (Vec::new(), Vec::new());
+        let question = Question { role: Role::Backend, interfaces, vips, ports, unused, peers };
         return system::report(&question, args.json);
     }
     let Some(path) = args.config.as_ref().filter(|_| !args.schema) else {

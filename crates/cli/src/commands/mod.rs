@@ -23,3 +23,4 @@ pub(crate) mod services;
 pub(crate) mod shim;
 pub(crate) mod simulate;
 pub(crate) mod trace;
+pub(crate) mod tunnel_end;

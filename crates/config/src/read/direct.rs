@@ -6,7 +6,8 @@ use crate::read::peers::PlacedListener;
 use crate::read::tables::one;
 use crate::reader::ConfigReader;
 use crate::sections::{
-    DirectConfig, LoadInformationConfig, LoadSource, MechanismKind, PolicyConfig, ShadowConfig,
+    DirectAttach, DirectConfig, DirectVia, LoadInformationConfig, LoadSource, MechanismKind, PolicyConfig,
+    ShadowConfig,
 };
 
 /// What else is configured.
@@ -32,6 +33,14 @@ pub(super) fn read<'a>(
     let direct = DirectConfig::read(reader, &section);
     if is_direct {
         check(reader, root, chosen, loads);
+        if let Some(direct) = &direct
+            && direct.via != DirectVia::Ethernet
+            && direct.attach == DirectAttach::Xdp
+        {
+            let what = format!("is not possible with `via = \"{}\"`", direct.via);
+            let remedy = "write `attach = \"tc\"`, or leave it out".to_owned();
+            reader.wrong("direct.attach", span_of(root, "direct.attach"), (what, remedy));
+        }
     }
     Some(direct.filter(|_| is_direct))
 }

@@ -22,6 +22,9 @@ keys! {
         /// Where packets meet the program: `xdp`, in the driver; `tc`, behind it; `auto`, by XDP where hardware stands behind the
         /// interface and its driver can do it, or else by tc.
         "attach" attach: DirectAttach = Is("auto"), Choice(DirectAttach::WORDS), restart;
+        /// How packets get to back-ends: `ethernet`, as they are, to back-ends on the same Ethernet segment; `ipip` and `gue`, in a
+        /// tunnel to back-ends behind routers, on which `plimsoll tunnel-end` takes them out. With a tunnel, `attach` is `tc`.
+        "via" via: DirectVia = Is("ethernet"), Choice(DirectVia::WORDS), restart;
         /// Choices that are made ahead for each CPU on which connections begin. Each counts as load until a connection takes it.
         "choices" choices: usize = Is("8"), Integer { min: 1, max: 64 };
         /// Connections that are remembered; beyond, those whose clients have been silent longest go by the hash. Each takes some 400 bytes of kernel memory, from the start.
@@ -52,6 +55,15 @@ words! {
         Auto = "auto" / "By XDP where hardware stands behind the interface, or else by tc.",
         Tc = "tc" / "At the ingress of tc.",
         Xdp = "xdp" / "By XDP in the driver.",
+    }
+}
+
+words! {
+    /// How packets get from a switch to back-ends.
+    pub enum DirectVia {
+        Ethernet = "ethernet" / "By their MAC address, on the same Ethernet segment.",
+        Ipip = "ipip" / "In a tunnel: IP in IP.",
+        Gue = "gue" / "In a tunnel: IP in UDP (GUE, variant 1), to port 6080.",
     }
 }
 

@@ -25,7 +25,7 @@ pub use admin::Admin;
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
 pub use backends::{BackendConfig, BackendName, ListenerConfig};
 pub use classes::{ClassFile, ClassesConfig, class_costs};
-pub use direct::{DirectAttach, DirectConfig, OnFailure, OnStop};
+pub use direct::{DirectAttach, DirectConfig, DirectVia, OnFailure, OnStop};
 pub use discovery::{DiscoveryConfig, DiscoveryTransport};
 pub use ejection::EjectionConfig;
 pub use failover::FailoverConfig;

@@ -63,6 +63,8 @@ counters! {
         samples,
         /// Samples for which the ring had no room.
         samples_lost,
+        /// Packets that did not fit into a tunnel, and whose senders were told so.
+        too_big,
     }
 }
 

@@ -12,6 +12,7 @@ mod events;
 mod layout;
 mod places;
 mod tables;
+mod tunnel;
 mod xdp;
 
 use std::net::SocketAddr;
@@ -37,12 +38,14 @@ pub use layout::{
 };
 pub use places::SwitchHook;
 use places::SwitchPlaces;
+pub use tunnel::{Tunnel, TunnelKind};
 
 static TC_OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/switch_tc.bpf.o")));
 static XDP_OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/switch_xdp.bpf.o")));
 
 const SERVICES: &str = "switch_services";
 const BACKENDS: &str = "switch_backends";
+const TUNNELS: &str = "switch_tunnels";
 const TABLE: &str = "switch_table";
 const CHOICES: &str = "switch_choices";
 const CONNS: &str = "switch_conns";
@@ -60,9 +63,9 @@ const TC_PROGRAM: &str = "plimsoll_swt";
 const XDP_PROGRAM: &str = "plimsoll_swx";
 /// All that outlives the process. Events are among them: those of an earlier process that nobody has read are no news, and the
 /// next process reads the tables first.
-const PINNED: [&str; 14] = [
-    SERVICES, BACKENDS, TABLE, CHOICES, CONNS, OPENING, HASHED, SYNS, FRAGMENTS, EVENTS, SAMPLES, SETTINGS,
-    COUNTS, SHARES,
+const PINNED: [&str; 15] = [
+    SERVICES, BACKENDS, TUNNELS, TABLE, CHOICES, CONNS, OPENING, HASHED, SYNS, FRAGMENTS, EVENTS, SAMPLES,
+    SETTINGS, COUNTS, SHARES,
 ];
 
 /// Most back-ends of a switch.
@@ -99,6 +102,7 @@ pub struct Switch {
     pins: Pins,
     services: MapHandle,
     backends: MapHandle,
+    tunnels: MapHandle,
     table: MapHandle,
     choices: MapHandle,
     conns: MapHandle,
@@ -149,6 +153,7 @@ impl Switch {
         let mut switch = Self {
             services: loaded.take_map(SERVICES)?,
             backends: loaded.take_map(BACKENDS)?,
+            tunnels: loaded.take_map(TUNNELS)?,
             table: loaded.take_map(TABLE)?,
             choices: loaded.take_map(CHOICES)?,
             conns: loaded.take_map(CONNS)?,

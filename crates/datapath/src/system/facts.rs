@@ -1,6 +1,7 @@
 //! Facts about this machine.
 
-use std::net::IpAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
@@ -49,6 +50,8 @@ pub(super) struct SystemFacts {
     pub(super) interfaces: Vec<(String, Option<Interface>)>,
     /// Virtual addresses, and where this machine has them.
     pub(super) vips: Vec<(IpAddr, Vec<String>)>,
+    /// Addresses at which nobody may listen, and whether somebody does.
+    pub(super) unused: Vec<(SocketAddr, bool)>,
     pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
 }
 
@@ -103,6 +106,7 @@ pub(super) fn gather(question: &Question) -> SystemFacts {
         routes: sysctl::read("ipv4", "all", "forwarding").is_ok_and(|value| value != 0),
         interfaces: question.interfaces.iter().map(interface).collect(),
         vips: question.vips.iter().map(|vip| (*vip, holders(*vip, &links))).collect(),
+        unused: question.unused.iter().map(|address| (*address, is_listened_at(*address))).collect(),
         peers: question.peers.iter().map(|peer| (*peer, resolve(*peer))).collect(),
     }
 }
@@ -129,6 +133,11 @@ fn tracks_loosely() -> Option<bool> {
 fn holders(vip: IpAddr, links: &[NetworkInterface]) -> Vec<String> {
     let has = |link: &&NetworkInterface| addresses(link.index).is_ok_and(|found| found.contains(&vip));
     links.iter().filter(has).map(|link| link.name.clone()).collect()
+}
+
+/// Whether a socket listens there, or at all addresses of that port.
+fn is_listened_at(address: SocketAddr) -> bool {
+    TcpListener::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }
 
 fn resolve(peer: IpAddr) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Derives findings from facts. Pure.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::diagnosis;
 use super::facts::{Interface, ProgramsTried, SystemFacts};
@@ -27,6 +27,7 @@ pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
         }
     }
     findings.extend(facts.vips.iter().map(|(vip, holders)| judge_vip(facts, *vip, holders)));
+    findings.extend(facts.unused.iter().map(|(address, is_used)| judge_unused(*address, *is_used)));
     findings.extend(facts.peers.iter().map(|(peer, found)| judge_peer(*peer, found)));
     findings
 }
@@ -276,6 +277,25 @@ fn judge_vip(facts: &SystemFacts, vip: IpAddr, holders: &[String]) -> Finding {
         ),
         (Role::Backend, None, true) => Finding::ok(name, "not there yet; the agent puts it on lo"),
         (Role::Backend, None, false) => Finding::ok(name, "on lo"),
+    }
+}
+
+/// A socket there would answer clients of a back-end that is gone, and back-ends' connections would be unknown to it.
+fn judge_unused(address: SocketAddr, is_used: bool) -> Finding {
+    let name = format!("listener {address}");
+    match is_used {
+        false => Finding::ok(
+            name,
+            "nobody of this machine listens there: clients of a back-end that is gone are reset",
+        ),
+        true => Finding::warning(
+            name,
+            "a process of this machine listens there, and gets what no back-end is there for",
+            format!(
+                "stop it, or have it listen at other addresses (`ss -ltnp 'sport = {}'`)",
+                address.port()
+            ),
+        ),
     }
 }
 

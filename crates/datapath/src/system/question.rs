@@ -1,6 +1,6 @@
 //! What is asked of a machine.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The role of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Question {
     pub vips: Vec<IpAddr>,
     /// Ports to be bound, as far as they are known.
     pub ports: Vec<u16>,
+    /// Where nobody may listen: this machine's kernel is to reset clients there.
+    pub unused: Vec<SocketAddr>,
     /// The machines on the other side: back-ends of a front-end, front-ends of a back-end.
     pub peers: Vec<IpAddr>,
 }

@@ -189,6 +189,7 @@ fn a_system_is_inspected() {
         role,
         interfaces: vec![interface.to_owned()],
         vips: vec![live.vip.ip()],
+        unused: vec![],
         ports: vec![80],
         peers: vec!["10.50.0.1".parse().unwrap(), "10.50.0.77".parse().unwrap()],
     };

@@ -20,6 +20,7 @@ mod switch;
 mod switch_beginnings;
 mod switch_model;
 mod switch_mutants;
+mod switch_tunnel;
 mod tcp;
 mod tcp_cost;
 mod tcp_transfer;

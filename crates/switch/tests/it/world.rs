@@ -184,6 +184,7 @@ impl World {
             weight: 1000,
             state: if down.contains(&backend) { SwitchBackendState::Down } else { SwitchBackendState::Up },
             next_hop: Some(self.hops[usize::from(backend)]),
+            tunnel: None,
         };
         (0..BACKENDS).map(one).collect()
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{BackendName, OnFailure};
-use plimsoll_datapath::{NextHop, neighbor};
+use plimsoll_datapath::switch::{Tunnel, TunnelKind};
+use plimsoll_datapath::{DatapathError, NextHop, Way, neighbor, way};
 use plimsoll_policy::Health;
 use plimsoll_switch::{SwitchBackend, SwitchBackendState};
 
@@ -22,9 +23,12 @@ const EAGER: u32 = 20;
 /// The most ways that are looked for at a time, so that nobody waits for news of a back-end's health.
 const MOST_LOOKS: usize = 64;
 
+/// The way to a back-end, with its tunnel if it has one.
+pub(super) type FoundWay = (NextHop, Option<Tunnel>);
+
 /// What is known of the way to an address.
 struct KnownWay {
-    hop: Option<NextHop>,
+    hop: Option<FoundWay>,
     /// When it was looked for.
     looked: Instant,
     /// How often in vain since it was found.
@@ -43,14 +47,25 @@ impl KnownWay {
 }
 
 /// Ways to back-ends, as found last.
-#[derive(Default)]
 pub(super) struct Ways {
+    by: Option<TunnelKind>,
     known: BTreeMap<IpAddr, KnownWay>,
 }
 
 impl Ways {
-    fn to(&self, address: IpAddr) -> Option<NextHop> {
+    /// With none known. Packets go in a tunnel of this kind, or else as they are.
+    pub(super) fn new(by: Option<TunnelKind>) -> Self {
+        Self { by, known: BTreeMap::new() }
+    }
+
+    fn to(&self, address: IpAddr) -> Option<FoundWay> {
         self.known.get(&address)?.hop
+    }
+
+    fn seek(&self, address: IpAddr) -> Result<FoundWay, DatapathError> {
+        let Some(kind) = self.by else { return Ok((neighbor(address, Duration::ZERO)?, None)) };
+        let Way { next_hop, source, most_bytes } = way(address, Duration::ZERO)?;
+        Ok((next_hop, Some(Tunnel { kind, local: source, remote: address, most_bytes })))
     }
 
     /// Looks for all of these addresses, for at most `wait`.
@@ -76,7 +91,7 @@ impl Ways {
         // Those first that nobody has looked for, or not for the longest time.
         due.sort_by_key(|(address, _)| self.known.get(address).map(|known| known.looked));
         for (address, name) in due.into_iter().take(MOST_LOOKS) {
-            let found = neighbor(*address, Duration::ZERO);
+            let found = self.seek(*address);
             let known = self.known.entry(*address).or_insert(KnownWay {
                 hop: None,
                 looked: Instant::now(),
@@ -127,12 +142,14 @@ pub(super) fn members(shared: &FrontEndShared, ways: &Ways) -> Vec<SwitchBackend
             (false, Health::Down) if waits => SwitchBackendState::Draining,
             (false, Health::Down) => SwitchBackendState::Down,
         };
+        let found = ways.to(address.ip());
         members.push(SwitchBackend {
             id: backend.id,
             key: key_of(backend, address.ip()),
             weight,
             state,
-            next_hop: ways.to(address.ip()),
+            next_hop: found.map(|(hop, _)| hop),
+            tunnel: found.and_then(|(_, tunnel)| tunnel),
         });
     }
     members

@@ -50,6 +50,7 @@ fn encode_packets(packets: &SwitchCounters, out: &mut Out<'_>) -> Result<(), Err
             ("fragment_lost", packets.fragments_lost),
             ("options", packets.options),
             ("malformed", packets.malformed),
+            ("too_big", packets.too_big),
         ];
         actions.map(|(action, n)| ([("action", action)], n))
     })?;

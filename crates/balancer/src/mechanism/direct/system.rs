@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plimsoll_config::{BackendName, Config, DirectAttach, DirectConfig, MechanismKind, OnStop};
+use plimsoll_config::{BackendName, Config, DirectAttach, DirectConfig, DirectVia, MechanismKind, OnStop};
 use plimsoll_datapath::privileges::RunUser;
-use plimsoll_datapath::switch::{ConnHolder, ConnTable, Switch, SwitchConfig, SwitchHook, Transport};
+use plimsoll_datapath::switch::{
+    ConnHolder, ConnTable, Switch, SwitchConfig, SwitchHook, Transport, TunnelKind,
+};
 use plimsoll_policy::BackendId;
 use plimsoll_switch::{BookCounts, HandshakeCounts};
 
@@ -130,11 +132,22 @@ impl DirectSystem {
     }
 }
 
+/// The tunnel in which packets go, if they do.
+pub(super) fn tunnel_kind(via: DirectVia) -> Option<TunnelKind> {
+    match via {
+        DirectVia::Ethernet => None,
+        DirectVia::Ipip => Some(TunnelKind::Ipip),
+        DirectVia::Gue => Some(TunnelKind::Gue),
+    }
+}
+
 fn wanted(direct: &DirectConfig, sample_bytes: u32) -> SwitchConfig {
     SwitchConfig {
         instance: direct.name.clone(),
         interfaces: direct.interfaces.clone(),
         hook: match direct.attach {
+            // The kernel's help with packets that it has merged is to be had there alone.
+            _ if direct.via != DirectVia::Ethernet => SwitchHook::Tc,
             DirectAttach::Auto => SwitchHook::Auto,
             DirectAttach::Tc => SwitchHook::Tc,
             DirectAttach::Xdp => SwitchHook::Xdp,

@@ -14,7 +14,7 @@ use plimsoll_switch::{ConnTimes, SwitchBackend, SwitchCommand, SwitchLoop, Switc
 use super::dispatching::Dispatching;
 use super::members::{Ways, addresses, members};
 use super::sniffing::sniff;
-use super::system::{DirectSystem, ShownConns};
+use super::system::{DirectSystem, ShownConns, tunnel_kind};
 use crate::shared::FrontEndShared;
 
 /// How often back-ends are looked at.
@@ -104,8 +104,8 @@ fn run(
 
 /// Tells the loop of changes, until the front-end stops.
 fn tell(shared: &FrontEndShared, to: &Sender<SwitchCommand>, stop: &AtomicBool) {
-    let mut ways = Ways::default();
     let mut config = shared.config.load_full();
+    let mut ways = Ways::new(config.direct.as_ref().and_then(|direct| tunnel_kind(direct.via)));
     let mut told: Option<Vec<SwitchBackend>> = None;
     // Until then the packet program does what the process before told it.
     ways.find(&addresses(shared), FIRST_WAIT);

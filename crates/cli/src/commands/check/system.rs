@@ -2,33 +2,42 @@
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-use plimsoll_config::Config;
+use plimsoll_config::{BackendConfig, Config};
 use plimsoll_datapath::system::{self, Finding, Question, Role, Status};
 use serde_json::json;
 
 use crate::error::CliError;
 use crate::output;
 
-/// The requirements of a configuration on the front-end's machine. Without `resolve`, agents that have a name are left out.
+/// The requirements of a configuration on the front-end's machine. Without `resolve`, agents and back-ends that have a
+/// name are left out.
 pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliError> {
-    let agents = config.backends.iter().filter_map(|b| b.agent.as_ref().map(|agent| (&b.name, agent)));
-    let agents = agents.filter(|(_, at)| resolve || at.host.parse::<IpAddr>().is_ok());
+    let direct = config.direct.as_ref();
+    // With `direct`, packets go to the back-ends themselves.
+    let peer = |b: &'_ BackendConfig| if direct.is_some() { Some(b.at.clone()) } else { b.agent.clone() };
+    let all = config.backends.iter().filter_map(|b| Some((&b.name, peer(b)?)));
+    let all = all.filter(|(_, at)| resolve || at.host.parse::<IpAddr>().is_ok());
     let mut peers: Vec<IpAddr> = Vec::new();
-    for (name, at) in agents {
+    for (name, at) in all {
         let found = (&*at.host, at.port).to_socket_addrs().ok().and_then(|mut all| all.next());
         let address = found.ok_or_else(|| {
-            CliError::Failed(format!("back-end `{name}`: cannot find the address of its agent, {}", at.host))
+            CliError::Failed(format!("back-end `{name}`: cannot find the address of {}", at.host))
         })?;
         peers.push(address.ip());
     }
     // Where front-ends share the address, only the active one's machine has it.
     let shared = config.failover.is_some();
-    let addresses = config.listeners.iter().map(|l| l.address.ip());
+    let addresses = config.listeners.iter().map(|l| l.address);
+    let interfaces = direct
+        .map(|direct| &direct.interfaces)
+        .or_else(|| config.handoff.as_ref().map(|handoff| &handoff.interfaces));
+    let ports = addresses.clone().map(|address| address.port()).filter(|port| *port != 0);
     Ok(Question {
         role: Role::FrontEnd,
-        interfaces: config.handoff.as_ref().map_or_else(Vec::new, |h| h.interfaces.clone()),
-        vips: if shared { Vec::new() } else { addresses.collect() },
-        ports: config.listeners.iter().map(|l| l.address.port()).filter(|port| *port != 0).collect(),
+        interfaces: interfaces.cloned().unwrap_or_default(),
+        vips: if shared { Vec::new() } else { addresses.clone().map(|address| address.ip()).collect() },
+        ports: if direct.is_some() { Vec::new() } else { ports.collect() },
+        unused: if direct.is_some() { addresses.collect() } else { Vec::new() },
         peers,
     })
 }

@@ -30,6 +30,7 @@ fn facts(role: Role) -> SystemFacts {
         routes: false,
         interfaces: vec![("eth0".to_owned(), Some(interface))],
         vips: vec![],
+        unused: vec![("10.0.0.1:80".parse().unwrap(), false)],
         peers: vec![("10.0.0.2".parse().unwrap(), Ok(()))],
     }
 }
@@ -54,6 +55,13 @@ fn a_machine_in_order_has_no_complaints() {
         assert_eq!(complaints(&facts(role)), []);
         assert!(judge(&facts(role)).len() >= 8);
     }
+}
+
+#[test]
+fn somebody_listens_where_packets_are_distributed() {
+    let unused = vec![("10.0.0.1:80".parse().unwrap(), true)];
+    let found = complaints(&SystemFacts { unused, ..facts(Role::FrontEnd) });
+    assert_eq!(found, one("listener 10.0.0.1:80", Status::Warning));
 }
 
 #[test]
