@@ -13,6 +13,7 @@ use plimsoll_wire::load::{Announced, DATAGRAM_BYTES, LoadInquirer, LoadRefusal, 
 use tokio::net::UdpSocket;
 
 use super::header::look_for_silent;
+use super::silence::{agent_answers, agent_is_silent};
 use crate::shared::FrontEndShared;
 
 /// How long an answer is waited for.
@@ -109,6 +110,7 @@ impl Listener {
         let information = &self.shared.load_information;
         information.counts.reports.add(1);
         information.hearing().heard(peer, interval_ns, information.now_ns());
+        agent_answers(&self.shared, BackendId::new(peer));
         let latency = (latency_us > 0).then(|| Nanos::new(u64::from(latency_us) * 1000));
         self.shared.dispatch.report(&LoadReport { backend: BackendId::new(peer), load, latency });
     }
@@ -140,7 +142,9 @@ impl Listener {
                 self.ask(index, address, now_ns);
             }
         }
-        look_for_silent(&shared);
+        for backend in look_for_silent(&shared) {
+            agent_is_silent(&shared, backend);
+        }
     }
 
     fn ask(&mut self, index: usize, address: std::net::SocketAddr, now_ns: u64) {

@@ -123,8 +123,8 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>) {
     }
 }
 
-/// Back-ends that were silent for too long count as loaded like the others.
-pub(super) fn look_for_silent(shared: &FrontEndShared) {
+/// Back-ends that were silent for too long count as loaded like the others. Returns them.
+pub(super) fn look_for_silent(shared: &FrontEndShared) -> Vec<BackendId> {
     let information = &shared.load_information;
     let backends = shared.backends.load();
     let now_ns = information.now_ns();
@@ -134,9 +134,10 @@ pub(super) fn look_for_silent(shared: &FrontEndShared) {
         let there = backends.iter().filter(|backend| !backend.is_retired());
         there.map(|backend| backend.id).filter(|id| hearing.is_silent(id.index(), now_ns)).collect()
     };
-    for backend in silent {
+    for &backend in &silent {
         information.counts.neutral.add(u64::from(shared.dispatch.report_mean(backend)));
     }
+    silent
 }
 
 #[cfg(test)]

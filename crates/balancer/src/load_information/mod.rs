@@ -2,7 +2,7 @@
 //! `polls`), announce them (`broadcast`), or back-ends write them into their responses (`header`).
 //!
 //! Whatever is learned goes to dispatch, as answers to a request's poll or as reports; so the decision log has all of it.
-//! `sockets` are where announcements come in; `hearing` knows which back-ends were silent for too long.
+//! `sockets` are where announcements come in; `hearing` knows which back-ends were silent for too long, and `silence` has told of whom.
 
 mod broadcast;
 mod counts;
@@ -11,6 +11,7 @@ mod hearing;
 mod kernel_timer;
 mod poller;
 mod polls;
+mod silence;
 mod sockets;
 
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ pub(crate) use header::{HeaderLoads, watch};
 pub(crate) use poller::LoadPoller;
 
 use hearing::Hearing;
+use silence::SilentAgents;
 use sockets::AnnouncementSockets;
 
 /// What all threads share of load information.
@@ -38,6 +40,7 @@ pub(crate) struct LoadIntake {
     /// Where announcements come in.
     pub(crate) address: Option<SocketAddr>,
     hearing: Mutex<Hearing>,
+    silence: SilentAgents,
     origin: Instant,
 }
 
@@ -55,6 +58,7 @@ impl LoadIntake {
             counts: LoadInformationCounts::default(),
             sockets: Mutex::new(sockets),
             address,
+            silence: SilentAgents::default(),
             hearing: Mutex::new(Hearing::new(nanos(config.interval))),
             origin: Instant::now(),
             config: config.clone(),

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::kernel_timer::KernelTimer;
 use super::polls::{Outgoing, PollEvent, PollsUnderWay};
+use super::silence::{agent_answers, agent_is_silent};
 use super::{LoadIntake, nanos};
 use crate::dispatch::{AsksBackends, PartitionedDispatch, PollNews};
 use crate::shared::FrontEndShared;
@@ -148,10 +149,14 @@ impl LoadPoller {
                 }
                 PollEvent::Told(report) => {
                     counts.answers.add(1);
+                    agent_answers(&self.shared, report.backend);
                     news.push(PollNews::Told(report));
                 }
                 PollEvent::Discarded(_) => counts.discarded.add(1),
-                PollEvent::Silent(backend) => {
+                PollEvent::Silent(backend) | PollEvent::Implausible(backend) => {
+                    if event == PollEvent::Silent(backend) {
+                        agent_is_silent(&self.shared, backend);
+                    }
                     pass_on(dispatch, &mut news);
                     counts.neutral.add(u64::from(dispatch.report_mean(backend)));
                 }

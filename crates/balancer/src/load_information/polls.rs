@@ -24,8 +24,10 @@ pub(super) enum PollEvent {
     Told(LoadReport),
     /// A back-end did not answer.
     Discarded(BackendId),
-    /// Nothing that it told counts any more.
+    /// Nothing that it told counts any more: it does not answer.
     Silent(BackendId),
+    /// Nothing that it told counts any more: no back-end has such a load.
+    Implausible(BackendId),
 }
 
 #[derive(Debug)]
@@ -187,7 +189,7 @@ impl PollsUnderWay {
             Ok(LoadTaken::Implausible { sequence, .. }) => {
                 if let Some(asked) = self.asked.remove(&sequence) {
                     self.unanswered.insert(asked.backend, SILENT_AFTER);
-                    events.push(PollEvent::Silent(asked.backend));
+                    events.push(PollEvent::Implausible(asked.backend));
                     self.answered(&asked, None, now_ns, events);
                 }
             }

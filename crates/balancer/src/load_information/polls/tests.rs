@@ -150,7 +150,7 @@ fn one_that_lies_is_silent_at_once() {
         latency_us: 0,
     };
     let (_, events) = take(&mut polls, &lie.seal(&keys()), MS);
-    assert_eq!(events, [PollEvent::Silent(A), answered(2, [], 0)]);
+    assert_eq!(events, [PollEvent::Implausible(A), answered(2, [], 0)]);
     assert_eq!(polls.forget(A, MS), []);
     assert!(!polls.is_silent(A));
 }
