@@ -2,7 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::reader::Wrong;
+use crate::reader::{ConfigReader, DeclaredTable, Wrong};
+use crate::value::ConfigValue;
 
 /// Checks that a path is usable.
 pub(crate) fn path(text: &str) -> Result<&str, Wrong> {
@@ -14,6 +15,22 @@ pub(crate) fn path(text: &str) -> Result<&str, Wrong> {
         ));
     }
     Ok(text)
+}
+
+/// The text of a key that is a path, or the word `none` for no path; then `None` inside.
+pub(crate) fn read_optional<'a>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    name: &str,
+    none: &str,
+) -> Option<Option<String>> {
+    let text = reader.text(section, name, |text| path(text).map(str::to_owned))?;
+    Some((text != none).then_some(text))
+}
+
+/// As [`read_optional`] would read it.
+pub(crate) fn show_optional(path: Option<&PathBuf>, none: &str) -> Option<ConfigValue> {
+    Some(ConfigValue::Text(path.map_or_else(|| none.to_owned(), |path| path.display().to_string())))
 }
 
 /// A path without `.` and, as far as possible without looking at the file system, without `..`.

@@ -75,6 +75,33 @@ struct extension {
 	__be32 fragment_id;
 };
 
+enum extension_step {
+	STEP_ON,      /* to what comes next */
+	STEP_LATER,   /* it is a fragment, and not the first one */
+	STEP_OPTIONS, /* on its way to another machine still; or encapsulated */
+};
+
+/* Steps over `extension`, which is of the kind `next` and stands at `offset`. */
+ALWAYS_INLINE enum extension_step step_over(const struct extension *extension, __u8 *next, __u32 *offset,
+					    __u32 *fragment_id, bool *more)
+{
+	__u8 kind = *next;
+
+	if (kind == EXTENSION_AUTHENTICATION || (kind == EXTENSION_ROUTING && extension->routing.segments_left))
+		return STEP_OPTIONS;
+	*next = extension->next;
+	if (kind != EXTENSION_FRAGMENT) {
+		*offset += (extension->length + 1) * 8;
+		return STEP_ON;
+	}
+	*fragment_id = bpf_ntohl(extension->fragment_id);
+	if (extension->fragment_bits & bpf_htons(FRAGMENT_OFFSET_MASK_V6))
+		return STEP_LATER;
+	*more = extension->fragment_bits & bpf_htons(FRAGMENT_MORE_V6);
+	*offset += sizeof(*extension);
+	return STEP_ON;
+}
+
 ALWAYS_INLINE enum parsed extended_v6(struct __sk_buff *skb, enum direction direction, struct packet *packet)
 {
 	struct ipv6hdr ip;
@@ -101,23 +128,15 @@ ALWAYS_INLINE enum parsed extended_v6(struct __sk_buff *skb, enum direction dire
 			return PARSED_OTHER;
 		if (bpf_skb_load_bytes(skb, offset, &extension, sizeof(extension)))
 			return PARSED_MALFORMED;
-		/* On its way to another machine still; or encapsulated. */
-		if (next == EXTENSION_AUTHENTICATION ||
-		    (next == EXTENSION_ROUTING && extension.routing.segments_left))
+		switch (step_over(&extension, &next, &offset, &packet->fragment_id, &more)) {
+		case STEP_OPTIONS:
 			return PARSED_OPTIONS;
-		if (next == EXTENSION_FRAGMENT) {
-			packet->fragment_id = bpf_ntohl(extension.fragment_id);
-			if (extension.fragment_bits & bpf_htons(FRAGMENT_OFFSET_MASK_V6))
-				/* What stands first in the whole packet, in each of its fragments. */
-				return extension.next == PROTOCOL_TCP || is_extension(extension.next) ?
-					       PARSED_LATER_FRAGMENT :
-					       PARSED_OTHER;
-			more = extension.fragment_bits & bpf_htons(FRAGMENT_MORE_V6);
-			offset += sizeof(extension);
-		} else {
-			offset += (extension.length + 1) * 8;
+		case STEP_LATER:
+			/* What stands first in the whole packet, in each of its fragments. */
+			return next == PROTOCOL_TCP || is_extension(next) ? PARSED_LATER_FRAGMENT : PARSED_OTHER;
+		case STEP_ON:
+			break;
 		}
-		next = extension.next;
 	}
 	if (next != PROTOCOL_TCP)
 		return PARSED_OPTIONS;

@@ -314,21 +314,15 @@ ALWAYS_INLINE enum seen copy_v6(CONTEXT *context, struct sight *sight)
 			return SEEN_OTHER;
 		if (LOAD(context, offset, &extension, sizeof(extension)))
 			return SEEN_MALFORMED;
-		/* On its way to another machine still; or encapsulated. */
-		if (next == EXTENSION_AUTHENTICATION ||
-		    (next == EXTENSION_ROUTING && extension.routing.segments_left))
+		switch (step_over(&extension, &next, &offset, &sight->fragment_id, &more)) {
+		case STEP_OPTIONS:
 			return SEEN_OPTIONS;
-		if (next == EXTENSION_FRAGMENT) {
-			sight->fragment_id = bpf_ntohl(extension.fragment_id);
-			sight->key.protocol = extension.next;
-			if (extension.fragment_bits & bpf_htons(FRAGMENT_OFFSET_MASK_V6))
-				return has_ports(extension.next) ? SEEN_LATER_FRAGMENT : SEEN_OTHER;
-			more = extension.fragment_bits & bpf_htons(FRAGMENT_MORE_V6);
-			offset += sizeof(extension);
-		} else {
-			offset += (extension.length + 1) * 8;
+		case STEP_LATER:
+			sight->key.protocol = next;
+			return has_ports(next) ? SEEN_LATER_FRAGMENT : SEEN_OTHER;
+		case STEP_ON:
+			break;
 		}
-		next = extension.next;
 	}
 	sight->key.protocol = next;
 	if (next == PROTOCOL_ICMPV6)

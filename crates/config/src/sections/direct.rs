@@ -7,7 +7,7 @@ use super::handoff::{Interfaces, MachineName};
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::{Is, Required};
 use crate::keys::KeyKind::{self, Choice, Integer, Size, Text, Texts};
-use crate::path::path;
+use crate::path::{read_optional, show_optional};
 use crate::reader::{ConfigReader, DeclaredTable};
 use crate::value::ConfigValue;
 
@@ -92,12 +92,11 @@ impl KeyForm<Option<PathBuf>> for FileList {
         section: &DeclaredTable<'a>,
         name: &str,
     ) -> Option<Option<PathBuf>> {
-        let text = reader.text(section, name, |text| path(text).map(str::to_owned))?;
-        Some((text != "none").then(|| reader.file(&text)))
+        let text = read_optional(reader, section, name, "none")?;
+        Some(text.map(|text| reader.file(&text)))
     }
 
     fn show(file: &Option<PathBuf>) -> Option<ConfigValue> {
-        let text = file.as_ref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
-        Some(ConfigValue::Text(text))
+        show_optional(file.as_ref(), "none")
     }
 }

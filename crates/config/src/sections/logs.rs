@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::Is;
 use crate::keys::KeyKind::{Choice, Integer, Size, Text};
-use crate::path::path;
+use crate::path::{path, read_optional, show_optional};
 use crate::reader::{ConfigReader, DeclaredTable};
 use crate::value::ConfigValue;
 
@@ -36,8 +36,8 @@ impl KeyForm<Option<PathBuf>> for LogTarget {
         section: &DeclaredTable<'a>,
         name: &str,
     ) -> Option<Option<PathBuf>> {
-        let text = reader.text(section, name, |text| path(text).map(str::to_owned))?;
-        let file = (text != "-").then(|| reader.resolve(&text));
+        let text = read_optional(reader, section, name, "-")?;
+        let file = text.map(|text| reader.resolve(&text));
         if file.as_ref().is_some_and(|f| f.is_dir()) {
             let wrong = ("is a directory".to_owned(), "name a file in it, e.g. \"access.log\"".to_owned());
             reader.wrong(&section.key(name), section.span_of(name), wrong);
@@ -46,8 +46,7 @@ impl KeyForm<Option<PathBuf>> for LogTarget {
     }
 
     fn show(file: &Option<PathBuf>) -> Option<ConfigValue> {
-        let shown = file.as_ref().map_or_else(|| "-".to_owned(), |file| file.display().to_string());
-        Some(ConfigValue::Text(shown))
+        show_optional(file.as_ref(), "-")
     }
 }
 

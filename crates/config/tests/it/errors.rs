@@ -124,7 +124,10 @@ const BAD: &[(&str, &str)] = &[
     ("direct.choices", "[direct]\ninterfaces = [\"eth0\"]\nchoices = 65\n"),
     ("direct.attach", "[direct]\ninterfaces = [\"eth0\"]\nattach = \"ebpf\"\n"),
     ("direct.interfaces", "mechanism = \"direct\"\n"),
-    ("direct.attach", "mechanism = \"direct\"\n[direct]\ninterfaces = [\"eth0\"]\nvia = \"gue\"\nattach = \"xdp\"\n"),
+    (
+        "direct.attach",
+        "mechanism = \"direct\"\n[direct]\ninterfaces = [\"eth0\"]\nvia = \"gue\"\nattach = \"xdp\"\n",
+    ),
     ("policy.name", "mechanism = \"direct\"\n[direct]\ninterfaces = [\"eth0\"]\n[policy]\nname = \"lard\"\n"),
     (
         "load_information.from",

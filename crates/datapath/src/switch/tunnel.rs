@@ -10,8 +10,9 @@ use crate::error::DatapathError;
 
 /// Bytes of `struct switch_tunnel`.
 const TUNNEL_BYTES: usize = 40;
-/// Shortest IP packet that a way must take: IPv6 asks for that, and there is room for the headers of a tunnel in it.
-const LEAST_BYTES: u32 = 1280;
+/// Most bytes of an IP packet that a way must have room for at least: those of the longest that any way must take (1,280, by RFC 8200),
+/// in the longest outer headers (IPv6 and UDP).
+const LEAST_BYTES: u32 = 1280 + 40 + 8;
 
 /// How packets are wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -61,7 +61,8 @@ fn connections_outlive_the_process_and_are_counted_by_the_next_one() {
     }
     // What was put into the rings is taken first, and then the hash decides.
     let mut fresh: Vec<_> = (0..40).map(|_| world.connect(world.vip())).collect();
-    let running = world.start("round_robin", OPTIONS);
+    // Its tables have other sizes, so that they are copied.
+    let running = world.start_with("round_robin", OPTIONS, 12_000);
     running.until("all are counted", |shown| shown.conns == 60);
     assert_eq!(running.shown().counts.stayed, 60);
     for connection in kept.iter_mut().chain(&mut fresh) {

@@ -199,7 +199,7 @@ impl World {
             instance: self.instance.clone(),
             interfaces: vec!["eth0".to_owned()],
             hook: SwitchHook::Auto,
-            connections: 100_000,
+            connections: opening * 10,
             opening,
             sample_bytes: 0,
         };

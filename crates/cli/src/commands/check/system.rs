@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-use plimsoll_config::{BackendConfig, Config};
+use plimsoll_config::{BackendConfig, Config, DirectVia};
 use plimsoll_datapath::system::{self, Finding, Question, Role, Status};
 use serde_json::json;
 
@@ -13,8 +13,12 @@ use crate::output;
 /// name are left out.
 pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliError> {
     let direct = config.direct.as_ref();
-    // With `direct`, packets go to the back-ends themselves.
-    let peer = |b: &'_ BackendConfig| if direct.is_some() { Some(b.at.clone()) } else { b.agent.clone() };
+    // With `direct`, packets go to the back-ends themselves; in tunnels, over routers.
+    let peer = |b: &'_ BackendConfig| match direct.map(|direct| direct.via) {
+        None => b.agent.clone(),
+        Some(DirectVia::Ethernet) => Some(b.at.clone()),
+        Some(DirectVia::Ipip | DirectVia::Gue) => None,
+    };
     let all = config.backends.iter().filter_map(|b| Some((&b.name, peer(b)?)));
     let all = all.filter(|(_, at)| resolve || at.host.parse::<IpAddr>().is_ok());
     let mut peers: Vec<IpAddr> = Vec::new();

@@ -4,7 +4,7 @@ use plimsoll_policy::Nanos;
 
 plimsoll_policy::params! {
     /// Parameters of the nodes of the Socket Cloning study: Pentium III of 733 MHz, Fast Ethernet, documents on a file server. What
-    /// the paper does not tell is a reading, see decision 55.
+    /// the paper does not tell is a reading, see decision 56.
     pub struct WebNodeParams {
         /// CPU time to accept a connection and to read its request.
         parse_us: f64 = 150.0, 0.0..=1e9, "µs";

@@ -14,7 +14,7 @@
 //! cloning:             the client's acknowledgments take CPU time of the accepting node
 //! ```
 //!
-//! What the paper leaves open (decision 55): an interface either sends or receives, because the paper says that a node "cannot
+//! What the paper leaves open (decision 56): an interface either sends or receives, because the paper says that a node "cannot
 //! forward a cache and send reply at the same time"; so what is read from the file server waits for it, too. Who holds a copy is known
 //! at once and for nothing; of several nodes the one with the least to send is asked. Requests for a document that a node is fetching
 //! join. A node that fails still does what it is doing for requests that others answer; the study has no failures.
