@@ -20,7 +20,7 @@ machine() {
 build_examples() {
   cargo build --locked --quiet --release --message-format json-render-diagnostics \
     --package plimsoll-sim --package plimsoll-sniffer --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed \
-    --package plimsoll-agent --package plimsoll-classes \
+    --package plimsoll-agent --package plimsoll-classes --package plimsoll-datapath \
     "${@/#/--example=}" |
     python3 -c '
 import json, sys
@@ -41,7 +41,7 @@ program() {
 
 # Everything is built first: a build beside a measurement would disturb it.
 programs=$(build_examples fifo_jsq polling_speed apache_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed \
-  overload inquiry_speed bare_polls sniff_speed class_speed)
+  overload inquiry_speed bare_polls sniff_speed class_speed switch_speed)
 fifo_jsq=$(program fifo_jsq)
 polling_speed=$(program polling_speed)
 apache_speed=$(program apache_speed)
@@ -55,6 +55,7 @@ inquiry_speed=$(program inquiry_speed)
 bare_polls=$(program bare_polls)
 sniff_speed=$(program sniff_speed)
 class_speed=$(program class_speed)
+switch_speed=$(program switch_speed)
 cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
@@ -112,6 +113,14 @@ if ((EUID == 0)); then
   benches/target/release/plimsoll-bench-handoff "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 else
   echo "left out: networks of namespaces need root"
+fi
+
+heading "(direct) Connections distributed at layer 4, beside HAProxy in TCP mode and address translation"
+if ((EUID == 0)); then
+  benches/target/release/plimsoll-bench-handoff "${CARGO_TARGET_DIR:-target}/release/plimsoll" direct
+  "$switch_speed" 1000000 "$ROUNDS"
+else
+  echo "left out: networks of namespaces and packet programs need root"
 fi
 
 heading "(h) The front-end under overload, and with back-ends that fail"

@@ -41,6 +41,30 @@ pub enum Kind {
     Origin,
     /// Plimsoll hands off to agents, beside each of which is an nginx with the shim.
     Shim,
+    /// Plimsoll distributes connections at layer 4.
+    Direct,
+    /// The same with a policy that has what passes read.
+    Sniffed,
+    /// HAProxy in TCP mode.
+    Tcp,
+    /// Address translation by nftables.
+    Nat,
+}
+
+impl Kind {
+    fn has_agents(self) -> bool {
+        matches!(self, Self::Origin | Self::Shim)
+    }
+
+    /// Whether back-ends have the virtual address.
+    fn is_direct(self) -> bool {
+        matches!(self, Self::Direct | Self::Sniffed)
+    }
+
+    /// Whether Plimsoll is there, which has counters.
+    pub fn has_metrics(self) -> bool {
+        !matches!(self, Self::Tcp | Self::Nat)
+    }
 }
 
 /// A running lab. Dropping it ends everything on it.
@@ -71,6 +95,11 @@ impl Bed {
         bed.start_front_ends()?;
         bed.wait_until_ready(backends)?;
         Ok(bed)
+    }
+
+    /// What is on it.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The lab.
@@ -112,6 +141,9 @@ impl Bed {
             Kind::Proxies => &configs::BESIDE_PROXIES,
             Kind::Origin => &configs::BEFORE_AGENTS,
             Kind::Shim => &configs::BEFORE_AGENTS[..1],
+            Kind::Direct => &configs::AT_LAYER_4[..1],
+            Kind::Sniffed => &configs::AT_LAYER_4[1..],
+            Kind::Tcp | Kind::Nat => &[],
         }
     }
 
@@ -146,7 +178,17 @@ impl Bed {
     fn start_backends(&mut self) -> Result<()> {
         for (number, (name, own)) in self.backends()?.into_iter().enumerate() {
             let node = Node::Backend(number);
+            if self.kind.is_direct() {
+                // Packets come with this address, and answers leave with it; only the front-end says who has it.
+                let vip = format!("{}/32", self.lab.virtual_address());
+                self.system(
+                    node,
+                    &["sysctl", "-qw", "net.ipv4.conf.all.arp_ignore=1", "net.ipv4.conf.all.arp_announce=2"],
+                )?;
+                self.system(node, &["ip", "address", "add", &vip, "dev", "lo"])?;
+            }
             if self.kind != Kind::Origin {
+                let own = if self.kind.is_direct() { Ipv4Addr::UNSPECIFIED } else { own };
                 let text = configs::nginx_backend(&name, own, self.kind == Kind::Shim);
                 self.write(node, "nginx.conf", &text)?;
                 let mut nginx = "nginx";
@@ -158,7 +200,7 @@ impl Bed {
                 }
                 self.spawn(node, nginx, &arguments)?;
             }
-            if self.kind != Kind::Proxies {
+            if self.kind.has_agents() {
                 self.start_agent(node, &name, own)?;
             }
         }
@@ -207,6 +249,15 @@ impl Bed {
             self.spawn(node, "nginx", &["-e", "/run/nginx.err", "-c", "/run/nginx.conf"])?;
             self.spawn(node, "haproxy", &["-db", "-f", "/run/haproxy.cfg"])?;
         }
+        if self.kind == Kind::Tcp {
+            self.write(node, "haproxy.cfg", &configs::haproxy_tcp(address, &backends))?;
+            self.spawn(node, "haproxy", &["-db", "-f", "/run/haproxy.cfg"])?;
+        }
+        if self.kind == Kind::Nat {
+            self.write(node, "nat.nft", &configs::nat(address, &backends))?;
+            self.system(node, &["sysctl", "-qw", "net.ipv4.ip_forward=1"])?;
+            self.system(node, &["nft", "-f", "/run/nat.nft"])?;
+        }
         let program = self.program().to_owned();
         for front_end in self.front_ends() {
             let file = format!("{}.toml", front_end.name);
@@ -219,6 +270,15 @@ impl Bed {
     fn write(&self, node: Node, name: &str, text: &str) -> Result<()> {
         let path = self.lab.node(node)?.root().join("run").join(name);
         fs::write(&path, text).with_context(|| format!("write {name} of {node}"))
+    }
+
+    /// Runs a command of the system in a node to its end.
+    fn system(&self, node: Node, words: &[&str]) -> Result<()> {
+        let output = self.lab.node(node)?.command(words[0]).args(&words[1..]).output()?;
+        if !output.status.success() {
+            bail!("{} in {node}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
     }
 
     fn spawn(&mut self, node: Node, program: &str, arguments: &[&str]) -> Result<()> {
@@ -248,6 +308,14 @@ impl Bed {
         if self.kind == Kind::Proxies {
             ports.extend([configs::HAPROXY_PORT, configs::NGINX_PORT, configs::ITSELF_PORT]);
         }
+        if !self.kind.has_metrics() {
+            ports.push(configs::PLIMSOLL_PORT);
+        }
+        if self.kind.is_direct()
+            && sum(&self.metrics(configs::PLIMSOLL_PORT)?, "plimsoll_switch_choices", "") < 1.0
+        {
+            bail!("the policy has made no choice");
+        }
         for front_end in self.front_ends().iter().filter(|f| f.hands_off()) {
             if sum(&self.metrics(front_end.port)?, "plimsoll_links", "") < backends as f64 {
                 bail!("the front-end {} has no link to every agent", front_end.name);
@@ -270,7 +338,7 @@ impl Bed {
         };
         let backends = self.lab.node(Node::Client)?.run(ask)??;
         let other = backends.iter().position(|name| *name != backends[0]);
-        if other.is_none() && self.kind != Kind::Proxies && self.lab.config().backends > 1 {
+        if other.is_none() && self.kind.has_agents() && self.lab.config().backends > 1 {
             bail!("the policy chooses {} for all documents of {size_bytes} bytes", backends[0]);
         }
         Ok([path(size_bytes, 0), path(size_bytes, other.unwrap_or(1))])

@@ -37,10 +37,16 @@ pub const BEFORE_AGENTS: [FrontEnd; 3] = [
     FrontEnd { name: "auto", port: AUTO_PORT, mechanism: "auto", policy: "uri_hash" },
 ];
 
+/// In front of nginx with the virtual address, each on a lab of its own.
+pub const AT_LAYER_4: [FrontEnd; 2] = [
+    FrontEnd { name: "direct", port: PLIMSOLL_PORT, mechanism: "direct", policy: "round_robin" },
+    FrontEnd { name: "sniffed", port: PLIMSOLL_PORT, mechanism: "direct", policy: "csld" },
+];
+
 impl FrontEnd {
     /// Whether agents get connections from it.
     pub fn hands_off(&self) -> bool {
-        self.mechanism != "proxy"
+        matches!(self.mechanism, "handoff" | "auto")
     }
 }
 
@@ -107,6 +113,50 @@ backend b
     text
 }
 
+/// HAProxy in TCP mode.
+pub fn haproxy_tcp(address: Ipv4Addr, backends: &[(String, Ipv4Addr)]) -> String {
+    let mut text = format!(
+        "global
+  nbthread 1
+  maxconn 4096
+defaults
+  mode tcp
+  timeout client 60s
+  timeout server 60s
+  timeout connect 5s
+  option splice-auto
+listen l
+  bind {address}:{PLIMSOLL_PORT} backlog 4096
+  balance roundrobin
+"
+    );
+    for (name, own) in backends {
+        let _ = writeln!(text, "  server {name} {own}:{BACKEND_PORT}");
+    }
+    text
+}
+
+/// Address translation in turn. Clients are on the same segment, so answers have to be led back by a translated source, too.
+pub fn nat(address: Ipv4Addr, backends: &[(String, Ipv4Addr)]) -> String {
+    let list: Vec<String> =
+        backends.iter().enumerate().map(|(number, (_, own))| format!("{number} : {own}")).collect();
+    format!(
+        "table ip bench {{
+  chain pre {{
+    type nat hook prerouting priority dstnat
+    ip daddr {address} tcp dport {PLIMSOLL_PORT} dnat to numgen inc mod {} map {{ {} }}
+  }}
+  chain post {{
+    type nat hook postrouting priority srcnat
+    tcp dport {BACKEND_PORT} masquerade
+  }}
+}}
+",
+        list.len(),
+        list.join(", ")
+    )
+}
+
 /// Plimsoll's front-end.
 pub fn plimsoll(front_end: &FrontEnd, address: Ipv4Addr, backends: &[(String, Ipv4Addr)]) -> String {
     let FrontEnd { name, port, mechanism, policy } = front_end;
@@ -128,6 +178,9 @@ address = \"{}\"
 ",
         admin(*port)
     );
+    if *mechanism == "direct" {
+        text += "[direct]\ninterfaces = [\"eth0\"]\n";
+    }
     if front_end.hands_off() {
         // Small responses, too, are to be handed off here, unless the front-end chooses.
         let all = if *mechanism == "handoff" { "min_size = 0\n" } else { "" };

@@ -80,7 +80,8 @@ impl Load<'_> {
 
     /// `None` if nothing was answered.
     fn run_for(&self, seconds: u64, meter: &CpuMeter) -> Result<Option<Sample>> {
-        let ours = [PLIMSOLL_PORT, PROXY_PORT, AUTO_PORT].contains(&self.port);
+        let ours =
+            self.bed.kind().has_metrics() && [PLIMSOLL_PORT, PROXY_PORT, AUTO_PORT].contains(&self.port);
         let metrics = || if ours { self.bed.metrics(self.port) } else { Ok(String::new()) };
         let front_end = self.bed.lab().node(Node::FrontEnd)?;
         let page_before = metrics()?;

@@ -7,6 +7,7 @@
 //!                                                   packets delivered otherwise than by an interrupt for each: PART is kept,
 //!                                                   new, latency or counts, see `interrupts.rs`. It changes settings of the
 //!                                                   machine and sets them back, unless it is killed
+//!        plimsoll-bench-handoff PLIMSOLL direct     connections distributed at layer 4, see `direct.rs`
 //!        plimsoll-bench-handoff PLIMSOLL CASE SIZE  one case (a number) only, under `perf`, see `profile.rs`
 //!
 //! One CPU is that of the front-end's node, with all work of the kernel for it; everything else runs on the others.
@@ -20,6 +21,7 @@ mod cluster;
 mod configs;
 mod cost;
 mod delivery;
+mod direct;
 mod http;
 mod interrupts;
 mod latency;
@@ -46,6 +48,13 @@ fn main() -> Result<()> {
         [plimsoll, word, part @ ..] if word == "border" && part.len() <= 1 => {
             border(&program(plimsoll)?, &plan, part.first().map_or("", String::as_str))
         }
+        [plimsoll, word] if word == "direct" => direct::measure(
+            &program(plimsoll)?,
+            &plan,
+            BACKENDS,
+            from_environment("ROUNDS", 5)?,
+            from_environment("SECONDS", 1)?,
+        ),
         [plimsoll, word, part] if word == "interrupts" => interrupts(&program(plimsoll)?, &plan, part),
         [plimsoll, case, size] => profile::run(&start(&program(plimsoll)?, &plan)?, case, size, &plan),
         _ => bail!("give the program `plimsoll`, and nothing or a case and a size for a profile"),

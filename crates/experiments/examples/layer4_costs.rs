@@ -1,4 +1,4 @@
-//! Connections distributed at layer 4 to four emulated origins on a lab, of which one has half the speed of the others: documents, large
+//! Connections distributed at layer 4 to four emulated origins on a lab: documents, large
 //! files and computed pages, one connection for each request, with and without round trips of the clients.
 //!
 //! ```text
@@ -10,6 +10,7 @@
 //! seeds=2              runs with different arrivals, one after the other
 //! policies=NAME,NAME   csld,round_robin,least_connections,weighted_round_robin_host
 //! round_trips=0,20,150 mean round trips in milliseconds, Pareto with shape 1.6, 3 s at most, drawn for each packet
+//! last=1               speed of the last origin beside the others
 //! log=DIR              the decision logs, for `plimsoll replay`
 //! ```
 //!
@@ -42,7 +43,7 @@ use settings::Settings;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-pub(crate) const SPEEDS: [f64; 4] = [1.0, 1.0, 1.0, 0.5];
+const ORIGINS: usize = 4;
 const AGENT_PORT: u16 = 7401;
 /// How long the front-end may take to begin.
 const STARTING: Duration = Duration::from_secs(20);
@@ -61,11 +62,12 @@ fn main() -> Result<(), Error> {
     let settings = Settings::read(std::env::args().skip(1))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     println!(
-        "load {}, {:.0} requests/s, {} s, {} seeds",
+        "load {}, {:.0} requests/s, {} s, {} seeds, last origin with speed {}",
         settings.load,
         settings.rate_rps(),
         settings.seconds,
-        settings.seeds
+        settings.seeds,
+        settings.last
     );
     for &round_trip_ms in &settings.round_trips_ms {
         println!("\nround trips of {round_trip_ms} ms\n");
@@ -111,16 +113,17 @@ fn run(
     round_trip_ms: f64,
     seed: u64,
 ) -> Result<Measured, Error> {
-    let lab = Lab::build(&LabConfig { backends: SPEEDS.len(), seed, ..LabConfig::default() })?;
+    let lab = Lab::build(&LabConfig { backends: ORIGINS, seed, ..LabConfig::default() })?;
     let key = Key::generate()?;
     let mut origins = Vec::new();
-    for (number, speed) in SPEEDS.iter().enumerate() {
+    for number in 0..ORIGINS {
+        let speed = settings.speed(number);
         let node = lab.node(Node::Backend(number))?;
         let vip = lab.virtual_address().into();
         node.run(|| Vip::add(vip, "eth0").map(Vip::leave))??;
         let listener = node.run(|| TcpListener::bind("0.0.0.0:80"))??;
         let _inside = runtime.enter();
-        let origin = EmulatedOrigin::start(listener, Sharing::Threads, *speed, 100 * seed + number as u64)?;
+        let origin = EmulatedOrigin::start(listener, Sharing::Threads, speed, 100 * seed + number as u64)?;
         answer_inquiries(node, &key, origin.under_way())?;
         origins.push(origin);
     }
@@ -130,7 +133,7 @@ fn run(
     wait_until_it_answers(lab.node(Node::Client)?, target, &mut process)?;
     lab.link(Node::Client)?.set(&conditions(round_trip_ms))?;
     let measured = measure(&lab, settings, (seed, target), &origins);
-    drop(process);
+    process.stop_within(STARTING)?;
     if let Some(to) = &settings.log {
         let to = to.join(format!("{policy}-{round_trip_ms}-{seed}"));
         fs::create_dir_all(&to)?;
@@ -197,14 +200,14 @@ fn start_front_end(
         fs::create_dir(run.join("decisions"))?;
         text += "[decision_log]\ndirectory = \"/run/decisions\"\n";
     }
-    for number in 0..SPEEDS.len() {
+    for number in 0..ORIGINS {
         let backend = lab.node(Node::Backend(number))?;
         text +=
             &format!("[[backend]]\nname = \"{}\"\naddress = \"{}:80\"\n", backend.node(), backend.address());
     }
     fs::write(run.join("plimsoll.toml"), text)?;
     let mut command = node.command(&settings.program);
-    command.args(["balance", "--no-watch", "--user", "root", "--config", "/run/plimsoll.toml"]);
+    command.args(["balance", "--no-watch", "--config", "/run/plimsoll.toml"]);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(fs::File::create(run.join("log"))?);
     Ok(node.spawn(&mut command)?)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Error, SPEEDS, mixed_requests, program};
+use crate::{Error, ORIGINS, mixed_requests, program};
 
 pub(crate) struct Settings {
     /// The optimized program `plimsoll`.
@@ -12,6 +12,8 @@ pub(crate) struct Settings {
     pub(crate) seeds: u64,
     pub(crate) policies: Vec<String>,
     pub(crate) round_trips_ms: Vec<f64>,
+    /// Speed of the last origin beside the others.
+    pub(crate) last: f64,
     pub(crate) log: Option<PathBuf>,
 }
 
@@ -25,6 +27,7 @@ impl Settings {
             seeds: 2,
             policies: split("csld,round_robin,least_connections,weighted_round_robin_host"),
             round_trips_ms: vec![0.0, 20.0, 150.0],
+            last: 1.0,
             log: None,
         };
         for arg in args {
@@ -37,6 +40,7 @@ impl Settings {
                 "round_trips" => {
                     settings.round_trips_ms = value.split(',').map(str::parse).collect::<Result<_, _>>()?;
                 }
+                "last" => settings.last = value.parse()?,
                 "log" => settings.log = Some(value.into()),
                 _ => return Err(format!("{key}: there is no such key").into()),
             }
@@ -47,6 +51,12 @@ impl Settings {
     /// Requests per second at which the CPUs of all origins are busy for `load` of the time.
     pub(crate) fn rate_rps(&self) -> f64 {
         let needed_s = mixed_requests::mean(|kind| kind.cpu_s).max(mixed_requests::mean(|kind| kind.disk_s));
-        self.load * SPEEDS.iter().sum::<f64>() / needed_s
+        let speed: f64 = (0..ORIGINS).map(|number| self.speed(number)).sum();
+        self.load * speed / needed_s
+    }
+
+    /// The speed of an origin.
+    pub(crate) fn speed(&self, number: usize) -> f64 {
+        if number + 1 == ORIGINS { self.last } else { 1.0 }
     }
 }

@@ -1,0 +1,83 @@
+//! Connections distributed at layer 4 beside HAProxy in TCP mode and address translation by nftables: CPU time of the node that
+//! distributes, per connection. A connection is for one request.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use plimsoll_lab::{CpuMeter, CpuPlan, Node};
+
+use crate::bed::{Bed, Kind};
+use crate::configs::PLIMSOLL_PORT;
+use crate::cost::{median, median_of, met};
+use crate::load::{Load, Mode, Sample};
+
+const SIZES: [(&str, usize); 2] = [("1 KB", 1 << 10), ("100 KB", 100 << 10)];
+const CASES: [(&str, Kind); 4] = [
+    ("direct", Kind::Direct),
+    ("direct, what passes is read (csld)", Kind::Sniffed),
+    ("HAProxy, TCP mode", Kind::Tcp),
+    ("nftables, DNAT and masquerade", Kind::Nat),
+];
+const CONNECTIONS: usize = 32;
+/// The most CPU time per connection, as a share of theirs.
+const BESIDE_HAPROXY: f64 = 0.2;
+const BESIDE_NAT: f64 = 0.5;
+/// The least rate with reading, as a share of that without.
+const WITH_READING: f64 = 0.9;
+
+/// Measures and prints everything.
+pub fn measure(plimsoll: &Path, plan: &CpuPlan, backends: usize, rounds: u64, seconds: u64) -> Result<()> {
+    let beds: Vec<Bed> = CASES
+        .iter()
+        .map(|(name, kind)| {
+            Bed::start(*kind, plimsoll, plan, Node::FrontEnd, backends).with_context(|| name.to_string())
+        })
+        .collect::<Result<_>>()?;
+    let meter = CpuMeter::start(plan.front_end)?;
+    println!(
+        "\nCPU time of the node that distributes per connection with one request, work of its kernel included"
+    );
+    for (label, size_bytes) in SIZES {
+        let mut samples: [Vec<Sample>; 4] = Default::default();
+        for round in 0..usize::try_from(rounds)? {
+            for turn in 0..CASES.len() {
+                let number = (turn + round) % CASES.len();
+                let bed = &beds[number];
+                let paths = bed.paths(size_bytes)?;
+                let (port, mode, connections) = (PLIMSOLL_PORT, Mode::New, CONNECTIONS);
+                let load = Load { bed, port, mode, size_bytes, paths: &paths, connections, seconds };
+                samples[number].push(load.run(&meter).with_context(|| CASES[number].0)?);
+            }
+        }
+        print(label, &samples);
+    }
+    for bed in &beds {
+        bed.check(backends)?;
+    }
+    Ok(())
+}
+
+fn print(label: &str, samples: &[Vec<Sample>; 4]) {
+    println!(
+        "\n{label:<36}{:>12}{:>14}{:>12}{:>16}{:>10}",
+        "connections", "CPU/conn.", "packets in", "CPU/packet in", "others"
+    );
+    for ((name, _), of_one) in CASES.iter().zip(samples) {
+        let (cpu_us, packets) = (median_of(of_one, |s| s.cpu_us), median_of(of_one, |s| s.packets_in));
+        println!(
+            "  {name:<34}{:>10.0}/s{cpu_us:>11.2} us{packets:>12.1}{:>13.2} us{:>10.2}",
+            median_of(of_one, |s| s.requests_per_s),
+            cpu_us / packets,
+            median_of(of_one, |s| s.other_cpus)
+        );
+    }
+    let [direct, read, haproxy, nat] = samples;
+    let beside = |theirs: &[Sample]| median(direct.iter().zip(theirs).map(|(a, b)| a.cpu_us / b.cpu_us));
+    for (name, ratio, goal) in
+        [("HAProxy", beside(haproxy), BESIDE_HAPROXY), ("nftables", beside(nat), BESIDE_NAT)]
+    {
+        println!("  direct / {name}: {ratio:.2} of the CPU time  goal {goal}: {}", met(ratio <= goal));
+    }
+    let rate = median(read.iter().zip(direct).map(|(a, b)| a.requests_per_s / b.requests_per_s));
+    println!("  read / not read: {rate:.2} of the rate  goal {WITH_READING}: {}", met(rate >= WITH_READING));
+}

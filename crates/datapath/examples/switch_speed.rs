@@ -1,0 +1,175 @@
+//! What a packet of an established connection costs the layer-4 switch, with 100 connections and with 1,000,000, beside a program that
+//! only looks a connection up and rewrites two MAC addresses.
+//!
+//! ```text
+//! cargo run --release -p plimsoll-datapath --example switch_speed -- [CONNECTIONS [ROUNDS]]
+//! ```
+//!
+//! The kernel runs the programs on frames and takes the time of each run (`BPF_PROG_TEST_RUN`), which is within the times; nothing is
+//! sent. *same*: packets of one connection. *by turns*: of another connection each time, so that the CPU's caches do not have it.
+//! Needs root, and clang for the other program.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed measurement")]
+
+use std::process::Command;
+
+use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder, ProgramInput};
+use plimsoll_datapath::NextHop;
+use plimsoll_datapath::switch::{
+    ConnHolder, ConnTable, PreparedChoice, Switch, SwitchConfig, SwitchHook, TABLE_SLOTS, Transport,
+};
+
+const SERVER: [u8; 6] = [10, 0, 0, 1, 0, 80];
+const FEW: u32 = 100;
+const BACKENDS: u16 = 4;
+/// Packets in one round.
+const PACKETS: u32 = 200_000;
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// A frame of a connection.
+fn frame(number: u32, flags: u8) -> [u8; 64] {
+    let mut frame = [0; 64];
+    // For the loopback interface, at which programs are tried and whose address is zero.
+    frame[..14].copy_from_slice(&[0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 8, 0]);
+    let [client, port] = client(number);
+    frame[14..26].copy_from_slice(&[0x45, 0, 0, 50, 0, 0, 0, 0, 64, 6, 0, 0]);
+    frame[26..30].copy_from_slice(&client.to_be_bytes());
+    frame[30..34].copy_from_slice(&SERVER[..4]);
+    frame[34..36].copy_from_slice(&(port as u16).to_be_bytes());
+    frame[36..38].copy_from_slice(&SERVER[4..]);
+    (frame[46], frame[47]) = (0x50, flags);
+    frame
+}
+
+/// Address and port.
+fn client(number: u32) -> [u32; 2] {
+    [0x0a01_0000 + number / 50_000, 1024 + number % 50_000]
+}
+
+fn hop(backend: u16) -> NextHop {
+    NextHop { ifindex: 1, mac: [2, 0, 0, 0, 1, backend as u8], own_mac: [2, 0, 0, 0, 0, 10] }
+}
+
+/// A switch at no interface that knows these connections.
+fn switch(connections: u32) -> Switch {
+    let config = SwitchConfig {
+        instance: format!("speed-{}-{connections}", std::process::id()),
+        interfaces: Vec::new(),
+        hook: SwitchHook::Auto,
+        connections: connections + connections / 4 + 1000,
+        opening: 10_000,
+        sample_bytes: 0,
+    };
+    let switch = Switch::open_for(&config, None).unwrap();
+    switch.set_services(&[("10.0.0.1:80".parse().unwrap(), Transport::Tcp)]).unwrap();
+    for backend in 0..BACKENDS {
+        let holder = ConnHolder { backend, generation: 0 };
+        switch.set_backend(holder, u64::from(backend) + 1, Some(&hop(backend))).unwrap();
+    }
+    let table: Vec<_> = (0..TABLE_SLOTS).map(|slot| Some((slot % usize::from(BACKENDS)) as u16)).collect();
+    switch.set_table(&table).unwrap();
+    let mut rings = switch.choices().unwrap();
+    for number in 0..connections {
+        let backend = (number % u32::from(BACKENDS)) as u16;
+        for cpu in 0..rings.cpus() {
+            // A full ring has choices enough.
+            let _ = rings.put(cpu, PreparedChoice { number: u64::from(number) + 1, backend });
+        }
+        switch.try_frame(SwitchHook::Xdp, &frame(number, SYN), 1).unwrap();
+        switch.try_frame(SwitchHook::Xdp, &frame(number, ACK), 1).unwrap();
+    }
+    switch
+}
+
+/// The other program, with these connections.
+fn bare(connections: u32) -> Object {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bare_forwarder.bpf.c");
+    let object = std::env::temp_dir().join(format!("bare-{}.o", std::process::id()));
+    let headers = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+    let compile = |clang: &&str| {
+        let mut command = Command::new(clang);
+        command.args(["-O2", "-g", "-target", "bpf", &headers, "-c", source, "-o"]).arg(&object);
+        command.status().is_ok_and(|status| status.success())
+    };
+    assert!(["clang", "clang-19", "clang-16", "clang-14"].iter().any(compile), "no clang compiles {source}");
+    let object = ObjectBuilder::default().open_file(&object).unwrap().load().unwrap();
+    let map = object.maps().find(|map| map.name() == "bare_conns").unwrap();
+    for number in 0..connections {
+        let frame = frame(number, ACK);
+        let hop = hop(0);
+        let mut value = [hop.mac, hop.own_mac].concat();
+        value.extend(hop.ifindex.to_ne_bytes());
+        map.update(&frame[26..38], &value, MapFlags::ANY).unwrap();
+    }
+    object
+}
+
+/// Nanoseconds of one run, for the same connection and by turns.
+fn measure(connections: u32, mut run: impl FnMut(&[u8]) -> u64) -> [f64; 2] {
+    let same = frame(connections / 2, ACK);
+    let sum: u64 = (0..PACKETS).map(|_| run(&same)).sum();
+    let mut number = 1_u32;
+    let by_turns: u64 = (0..PACKETS)
+        .map(|_| {
+            number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            run(&frame(((u64::from(number) * u64::from(connections)) >> 32) as u32, ACK))
+        })
+        .sum();
+    [sum, by_turns].map(|sum| sum as f64 / f64::from(PACKETS))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u32>().unwrap());
+    let (many, rounds) = (args.next().unwrap_or(1_000_000), args.next().unwrap_or(5));
+    println!("{:<24}{:>14}{:>12}{:>14}", "", "connections", "same ns", "by turns ns");
+    let mut medians = Vec::new();
+    for connections in [FEW, many] {
+        let (switch, bare) = (switch(connections), bare(connections));
+        let mut known = 0_u32;
+        switch.for_each(ConnTable::Established, |_, _| known += 1).unwrap();
+        assert!(known >= connections / 100 * 99, "{known} of {connections} connections are known");
+        let program = bare.progs_mut().find(|program| program.name() == "bare_forwarder").unwrap();
+        let of_switch = |hook| {
+            let switch = &switch;
+            move |frame: &[u8]| switch.try_frame(hook, frame, 1).unwrap().time.as_nanos() as u64
+        };
+        let mut samples = [const { Vec::new() }; 3];
+        for _ in 0..rounds {
+            samples[0].push(measure(connections, |frame| {
+                let input = ProgramInput { data_in: Some(frame), repeat: 1, ..ProgramInput::default() };
+                program.test_run(input).unwrap().duration.as_nanos() as u64
+            }));
+            samples[1].push(measure(connections, of_switch(SwitchHook::Xdp)));
+            samples[2].push(measure(connections, of_switch(SwitchHook::Tc)));
+        }
+        for (name, of_one) in ["bare XDP forwarder", "switch by XDP", "switch by tc"].iter().zip(&samples) {
+            let [same, turns] = [0, 1].map(|part| median(of_one.iter().map(|sample| sample[part]).collect()));
+            println!("{name:<24}{connections:>14}{same:>12.0}{turns:>14.0}");
+            medians.push([same, turns]);
+        }
+        switch.clear_and_detach().unwrap();
+    }
+    let ratio = |a: usize, b: usize, part: usize| medians[a][part] / medians[b][part];
+    println!(
+        "switch / bare, by XDP, {FEW} connections: same {:.2}, by turns {:.2} (goal 1.3)",
+        ratio(1, 0, 0),
+        ratio(1, 0, 1)
+    );
+    println!(
+        "switch / bare, by XDP, {many} connections: same {:.2}, by turns {:.2}",
+        ratio(4, 3, 0),
+        ratio(4, 3, 1)
+    );
+    println!(
+        "switch, {many} / {FEW} connections: XDP {:.2}, tc {:.2} (goal 1.5); bare {:.2}",
+        ratio(4, 1, 1),
+        ratio(5, 2, 1),
+        ratio(3, 0, 1)
+    );
+}
