@@ -37,6 +37,7 @@ mod thread;
 mod trial;
 mod worker;
 
+pub use dispatch::unused_loads;
 pub use host_names::{UnresolvedHost, unresolved_hosts};
 pub use rlimit::raise_open_file_limit;
 pub use server::{Balancer, PreparedBalancer, StartError};

@@ -12,7 +12,7 @@ use crate::drop_reason::{AnnouncementCounts, DropReason};
 use crate::etcd::{EtcdSettings, EtcdTransport};
 use crate::map::{LeaveReason, Liveness, MapChange, Replica, ServiceMap};
 use crate::map_bounds::MapBounds;
-use crate::multicast::{MulticastSettings, MulticastTransport};
+use crate::multicast::{MulticastError, MulticastSettings, MulticastTransport};
 use crate::offer::{MOST_OFFERS, OfferError, ServiceOffer};
 use crate::scope::ServiceScope;
 use plimsoll_wire::SourceRates;
@@ -75,6 +75,9 @@ pub enum DirectoryError {
         /// The least that this transport can keep, in words.
         least: &'static str,
     },
+    /// The multicast group is none.
+    #[error("{0}")]
+    Group(String),
     /// The transport cannot be used.
     #[error("{0}")]
     Transport(String),
@@ -137,7 +140,10 @@ impl ServiceDirectory {
         let transport: Box<dyn DirectoryTransport> = match &settings.transport {
             TransportSettings::Multicast(multicast) => {
                 let opened = MulticastTransport::open(multicast);
-                Box::new(opened.map_err(|error| DirectoryError::Transport(error.to_string()))?)
+                Box::new(opened.map_err(|error| match error {
+                    MulticastError::Group(_) => DirectoryError::Group(error.to_string()),
+                    _ => DirectoryError::Transport(error.to_string()),
+                })?)
             }
             TransportSettings::Etcd(etcd) => {
                 bounds.freshness = crate::etcd::FRESHNESS;
@@ -330,6 +336,11 @@ impl MapKeeper {
         };
         let (outcome, changes) = self.map.hear(announcement, liveness, time);
         self.counts.count(&outcome);
+        for node in self.map.take_doubled() {
+            tracing::warn!(
+                "two processes are the node {node}: only the one that was started last counts; give each a name of its own. (If there is one, its clock was set back: it counts a minute later.)"
+            );
+        }
         if outcome.is_ok() {
             self.unheard = None;
         }

@@ -83,10 +83,28 @@ impl EtcdSettings {
 enum EtcdFailure {
     #[error("etcd does not answer within {} s", CALL.as_secs())]
     Late,
-    #[error("etcd: {0}")]
+    #[error("{}", plain(.0))]
     Call(#[from] etcd_client::Error),
     #[error("etcd has ended the {0}")]
     Ended(&'static str),
+}
+
+/// A failed call in a sentence: the cause is behind layers that say nothing more.
+fn plain(error: &etcd_client::Error) -> String {
+    use etcd_client::Error::{GRpcStatus, TransportError};
+    use std::error::Error;
+    let mut cause: &dyn Error = match error {
+        TransportError(error) => error,
+        GRpcStatus(status) if status.source().is_none() => {
+            return format!("etcd refuses: {}", status.message());
+        }
+        GRpcStatus(status) => status,
+        _ => return format!("etcd: {error}"),
+    };
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    format!("etcd cannot be reached: {cause}")
 }
 
 /// Waits for a call's answer, but not for long.

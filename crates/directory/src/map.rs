@@ -46,6 +46,8 @@ pub enum Liveness {
 struct KnownNode {
     boot: u64,
     sequence: u64,
+    /// How often an earlier process of its name was heard since.
+    earlier_heard: u32,
     /// Until when an announcement that was heard before could be taken for a fresh one.
     keep_until: Instant,
 }
@@ -84,6 +86,8 @@ pub struct ServiceMap {
     /// The only partitions that are of interest.
     only: Option<ServiceScope>,
     nodes: BTreeMap<String, KnownNode>,
+    /// Names that two processes have, and that were not asked for yet.
+    doubled: Vec<String>,
     entries: BTreeMap<ReplicaId, MapEntry>,
     /// When any node was heard last.
     last_heard: Option<Instant>,
@@ -101,19 +105,18 @@ impl ServiceMap {
     /// An empty one, for the node called `own`, of the partitions `only` or of all.
     #[must_use]
     pub fn new(bounds: MapBounds, own: Option<String>, only: Option<ServiceScope>) -> Self {
-        let (nodes, entries) = (BTreeMap::new(), BTreeMap::new());
-        let (last_heard, last_heard_afar, settling_until, wake_at) = (None, None, None, None);
         Self {
             bounds,
             own,
             only,
-            nodes,
-            entries,
-            last_heard,
-            last_heard_afar,
-            settling_until,
+            nodes: BTreeMap::new(),
+            doubled: Vec::new(),
+            entries: BTreeMap::new(),
+            last_heard: None,
+            last_heard_afar: None,
+            settling_until: None,
             any_held: false,
-            wake_at,
+            wake_at: None,
         }
     }
 
@@ -186,6 +189,20 @@ impl ServiceMap {
         (taken, changes)
     }
 
+    /// Names that two living processes have, each told once for the later process. Only what that one says counts.
+    pub fn take_doubled(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.doubled)
+    }
+
+    /// A process says something whose name a later one has. Once or twice that may have been under way when the later one began.
+    fn hear_earlier(&mut self, node: &str) {
+        let Some(known) = self.nodes.get_mut(node) else { return };
+        known.earlier_heard = known.earlier_heard.saturating_add(1);
+        if known.earlier_heard == 3 {
+            self.doubled.push(node.to_owned());
+        }
+    }
+
     /// Removes what was not heard of in time.
     pub fn expire(&mut self, now: Instant) -> Vec<MapChange> {
         if self.settling_until.is_some_and(|until| until <= now) {
@@ -248,9 +265,12 @@ impl ServiceMap {
         let keep_until = now.at + self.bounds.freshness * 2;
         let Announcement { node, boot, sequence, .. } = announcement;
         match self.remembered(node, now.at) {
-            Some(known) if *boot < known.boot => Err(DropReason::Stale),
+            Some(known) if *boot < known.boot => {
+                self.hear_earlier(node);
+                Err(DropReason::Stale)
+            }
             Some(known) if *boot == known.boot && *sequence <= known.sequence => Err(DropReason::Replayed),
-            _ => self.remember(node, KnownNode { boot: *boot, sequence: *sequence, keep_until }, now.at),
+            _ => self.remember(node, (*boot, *sequence), (keep_until, now.at)),
         }
     }
 
@@ -274,7 +294,7 @@ impl ServiceMap {
         let keep_until = now.at + self.bounds.freshness * 2;
         match self.remembered(node, now.at) {
             Some(known) if *boot < known.boot => Err(DropReason::Stale),
-            _ => self.remember(node, KnownNode { boot: *boot, sequence: 0, keep_until }, now.at),
+            _ => self.remember(node, (*boot, 0), (keep_until, now.at)),
         }
     }
 
@@ -288,7 +308,12 @@ impl ServiceMap {
         if apart_ms > self.bounds.freshness.as_millis() { Err(DropReason::Stale) } else { Ok(()) }
     }
 
-    fn remember(&mut self, name: &str, node: KnownNode, now: Instant) -> Result<(), DropReason> {
+    fn remember(
+        &mut self,
+        name: &str,
+        (boot, sequence): (u64, u64),
+        (keep_until, now): (Instant, Instant),
+    ) -> Result<(), DropReason> {
         if self.nodes.len() >= self.bounds.nodes && !self.nodes.contains_key(name) {
             let present: BTreeSet<&str> = self.entries.keys().map(|(_, node)| &**node).collect();
             self.nodes.retain(|name, node| node.keep_until > now || present.contains(&**name));
@@ -296,7 +321,9 @@ impl ServiceMap {
                 return Err(DropReason::Full);
             }
         }
-        self.nodes.insert(name.to_owned(), node);
+        let before = self.nodes.get(name).filter(|known| known.boot == boot);
+        let earlier_heard = before.map_or(0, |known| known.earlier_heard);
+        self.nodes.insert(name.to_owned(), KnownNode { boot, sequence, earlier_heard, keep_until });
         Ok(())
     }
 

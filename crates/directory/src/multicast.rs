@@ -59,7 +59,7 @@ pub enum MulticastError {
     #[error("{0} is no multicast group with a port; give one such as {DEFAULT_GROUP}")]
     Group(SocketAddr),
     /// There is no such interface.
-    #[error("there is no network interface {name}: {error}; `ip link` lists them")]
+    #[error("there is no network interface {name}: {error}; {}", plimsoll_wire::interfaces_text())]
     Interface {
         /// The name.
         name: String,

@@ -8,6 +8,7 @@ use textwrap::core::display_width;
 
 use crate::{
     escape,
+    format::NOT_APPLICABLE,
     table_column::{Align, TableColumn},
 };
 
@@ -109,19 +110,25 @@ impl Table {
         self
     }
 
-    /// Splits off the columns for which there is no room in `width` columns of a terminal, those of the highest rank first, and
-    /// returns their titles.
+    /// Splits off the columns for which there is no room in `width` columns of a terminal, and returns their titles: first those that
+    /// say nothing, then those of the highest rank.
     pub fn drop_columns(&mut self, width: u16) -> Vec<String> {
         let mut dropped = Vec::new();
         while self.least_width() > usize::from(width) {
-            let ranks = self.columns.iter().enumerate().map(|(index, column)| (column.rank, index));
-            let Some((_, last)) = ranks.filter(|(rank, _)| *rank > 0).max() else { break };
+            let ranks = self.columns.iter().enumerate().filter(|(_, column)| column.rank > 0);
+            let ranks = ranks.map(|(index, column)| (self.says_nothing(index), column.rank, index));
+            let Some((_, _, last)) = ranks.max() else { break };
             dropped.push(self.columns.remove(last).title);
             for row in self.rows.iter_mut().filter(|row| row.cells.len() > last) {
                 row.cells.remove(last);
             }
         }
         dropped
+    }
+
+    /// Whether no row has a value in this column.
+    fn says_nothing(&self, index: usize) -> bool {
+        self.rows.iter().all(|row| [NOT_APPLICABLE, ""].contains(&&*text_of(row, index)))
     }
 
     /// Columns of a terminal that the table needs when all that can be wrapped is.
@@ -313,6 +320,10 @@ mod tests {
         assert_eq!(table.clone().drop_columns(23), ["CPU%"]);
         assert_eq!(table.drop_columns(1), ["CPU%", "p50", "p99"]);
         assert_eq!(table.to_text(), "policy\n──────\nlard_r\n");
+        let mut table =
+            Table::new([column("policy", 0), column("miss%", 1), column("p50", 2), column("disk%", 1)]);
+        table.row(["lard_r", "-", "1 ms", "-"]).row(["jsq", "-", "2 ms", "-"]);
+        assert_eq!(table.drop_columns(1), ["disk%", "miss%", "p50"], "what says nothing goes first");
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod tcp_state;
 
 pub use flow::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
 pub use key::{Key, KeyError, random};
-pub use multicast_interface::{MulticastInterface, needs_interface};
+pub use multicast_interface::{MulticastInterface, interfaces_text, needs_interface};
 pub use service::{ServiceKey, ServiceNameError, check_service_name};
 pub use source_rates::SourceRates;
 pub use tcp_state::{STATE_OVERHEAD_BYTES, STATE_VERSION, StateError, TcpState, Window};

@@ -38,6 +38,22 @@ impl std::fmt::Display for MulticastInterface {
     }
 }
 
+/// The network interfaces of this machine, in words: `there are: eth0, lo`.
+#[must_use]
+pub fn interfaces_text() -> String {
+    let entries = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    // Files there are settings of all.
+    let are_there = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> =
+        are_there.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    if names.is_empty() {
+        "`ip link` lists them".to_owned()
+    } else {
+        format!("there are: {}", names.join(", "))
+    }
+}
+
 /// Whether a group is one of a single network, so that only an interface says which (`ff01::/16`, `ff02::/16` and the like).
 #[must_use]
 pub fn needs_interface(group: std::net::IpAddr) -> bool {
@@ -61,5 +77,7 @@ mod tests {
         }
         assert!(needs_interface("ff02::1".parse().unwrap()) && !needs_interface("ff05::1".parse().unwrap()));
         assert!(!needs_interface("224.0.0.1".parse().unwrap()));
+        let there = interfaces_text();
+        assert!(there.strip_prefix("there are: ").unwrap().split(", ").any(|name| name == "lo"), "{there}");
     }
 }

@@ -146,7 +146,7 @@ impl AgentConfig {
         }
         if self.origin_listen.is_some() && !matches!(self.serve, ServeConfig::Origin(_)) {
             return wrong(
-                "there is no origin to listen elsewhere; serve by the origin, or leave that out".to_owned(),
+                "--origin-listen: only an origin listens there; give --serve origin:…, or leave --origin-listen out".to_owned(),
             );
         }
         Ok(())

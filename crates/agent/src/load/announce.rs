@@ -40,7 +40,7 @@ pub(super) fn prepare(socket: &UdpSocket, config: &AnnounceConfig) -> io::Result
                 match interface {
                     Some(Address(address)) => sockopt::set_ip_multicast_if(socket, address)?,
                     Some(Name(name)) => {
-                        let index = name_to_index(socket, name)?;
+                        let index = index_of(socket, name)?;
                         sockopt::set_ip_multicast_if_with_ifindex(socket, &ANY, &ANY, index)?;
                     }
                     None => {}
@@ -49,12 +49,19 @@ pub(super) fn prepare(socket: &UdpSocket, config: &AnnounceConfig) -> io::Result
             (IpAddr::V6(_), interface) => {
                 sockopt::set_ipv6_multicast_hops(socket, config.multicast_hops)?;
                 if let Some(Name(name)) = interface {
-                    sockopt::set_ipv6_multicast_if(socket, name_to_index(socket, name)?)?;
+                    sockopt::set_ipv6_multicast_if(socket, index_of(socket, name)?)?;
                 }
             }
         }
     }
     Ok(())
+}
+
+fn index_of(socket: &UdpSocket, name: &str) -> io::Result<u32> {
+    name_to_index(socket, name).map_err(|error| {
+        let (error, there) = (io::Error::from(error), plimsoll_wire::interfaces_text());
+        io::Error::new(error.kind(), format!("--load-interface {name}: {error}; {there}"))
+    })
 }
 
 pub(super) fn start(announcing: Announcing, stopping: Arc<AtomicBool>) -> io::Result<JoinHandle<()>> {
@@ -93,6 +100,7 @@ mod tests {
         let index = name_to_index(&socket, "lo").unwrap();
         assert_eq!(sockopt::ipv6_multicast_if(&socket).unwrap(), index);
         config.multicast_interface = Some(MulticastInterface::Name("none9".to_owned()));
-        assert!(prepare(&socket, &config).is_err(), "there is no such interface");
+        let error = prepare(&socket, &config).unwrap_err().to_string();
+        assert!(error.starts_with("--load-interface none9: ") && error.contains("there are: "), "{error}");
     }
 }

@@ -75,7 +75,8 @@ impl ApiListener {
                     std::fs::remove_file(path)?;
                     UnixListener::bind(path)
                 });
-                let bound = bound.map_err(failed(path.display().to_string()))?;
+                let bound =
+                    bound.map_err(|error| LoadError::Socket { path: path.display().to_string(), error })?;
                 let system = system("cannot say who may use the socket at which loads are told");
                 let allowed = bound.set_nonblocking(true).and_then(|()| allow(path, access));
                 allowed.map(|()| Self::Unix(bound, path.clone())).map_err(system)

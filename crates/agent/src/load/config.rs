@@ -166,6 +166,16 @@ pub enum LoadError {
         /// What the system says.
         error: io::Error,
     },
+    /// The Unix socket at which loads are told cannot be made.
+    #[error(
+        "cannot make the Unix socket {path}: {error}; give a path in a directory that is there and may be written to"
+    )]
+    Socket {
+        /// The path as it was given.
+        path: String,
+        /// What the system says.
+        error: io::Error,
+    },
     /// The system provides no thread or random number, or refuses a setting.
     #[error("{what}: {error}")]
     System {

@@ -50,10 +50,17 @@ pub(super) fn max_age(config: &Config) -> Nanos {
 
 /// Warns of a policy that makes nothing of the load information that is configured.
 pub(super) fn warn_of_unused_loads(config: &Config) {
-    let spec = config.policy.spec;
-    if spec.load_use == LoadUse::None && config.load_information.from != LoadSource::Own {
-        tracing::warn!(policy = spec.name, "this policy uses no loads: `load_information` has no effect");
+    if let Some(why) = unused_loads(config) {
+        tracing::warn!(policy = config.policy.spec.name, "{why}");
     }
+}
+
+/// Why the load information that is configured has no effect, where that is so.
+#[must_use]
+pub fn unused_loads(config: &Config) -> Option<&'static str> {
+    let is_unused =
+        config.policy.spec.load_use == LoadUse::None && config.load_information.from != LoadSource::Own;
+    is_unused.then_some("this policy uses no loads: `load_information` has no effect")
 }
 
 /// Whether requests that a policy decides about have other classes than before, so that what it has learned of them is void.

@@ -33,6 +33,7 @@ use crate::refusal_reason::RefusalReason;
 
 pub(crate) use asks::{AsksBackends, PollNews};
 pub(crate) use build::BuildFailed;
+pub use build::unused_loads;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;
 pub(crate) use member::{Member, key_of};

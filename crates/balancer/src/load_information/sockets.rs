@@ -42,7 +42,10 @@ fn join(group: SocketAddr, interface: Option<&MulticastInterface>) -> io::Result
     socket.set_nonblocking(true)?;
     socket.set_reuse_address(true)?;
     let index = match interface {
-        Some(MulticastInterface::Name(name)) => Some(rustix::net::netdevice::name_to_index(&socket, name)?),
+        Some(MulticastInterface::Name(name)) => {
+            let index = rustix::net::netdevice::name_to_index(&socket, name);
+            Some(index.map_err(|error| no_interface(name, error.into()))?)
+        }
         _ => None,
     };
     // Bound to the group, it hears nothing that is sent to another address with its port.
@@ -66,6 +69,12 @@ fn join(group: SocketAddr, interface: Option<&MulticastInterface>) -> io::Result
         }
     }
     Ok(socket.into())
+}
+
+fn no_interface(name: &str, error: io::Error) -> io::Error {
+    let there = plimsoll_wire::interfaces_text();
+    let text = format!("load_information.group_interface = \"{name}\": {error}; {there}");
+    io::Error::new(error.kind(), text)
 }
 
 #[cfg(test)]

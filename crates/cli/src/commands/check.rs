@@ -14,6 +14,7 @@ use plimsoll_datapath::privileges::PrivilegeError;
 use plimsoll_datapath::system::{Question, Role};
 use plimsoll_policy::{AdmissionLimit, BackendId, Cluster, Thresholds};
 use plimsoll_report::{Align, Table};
+use plimsoll_wire::{MulticastInterface, interfaces_text};
 
 use super::privileges;
 use crate::error::CliError;
@@ -23,7 +24,7 @@ use crate::output;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Configuration file to check
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["schema", "interface"])]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["schema", "interface", "system"])]
     config: Option<PathBuf>,
 
     /// Also check whether this machine can do what the configuration asks: privileges, kernel, interfaces, back-ends. Needs
@@ -65,8 +66,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let question = Question { role: Role::Backend, interfaces, vips, ports, unused, peers };
         return system::report(&question, args.json);
     }
-    let Some(path) = args.config.as_ref().filter(|_| !args.schema) else {
+    if args.schema {
         return output::print(&Config::json_schema());
+    }
+    let Some(path) = &args.config else {
+        return Err(CliError::Usage(
+            "--system: give --config of a front-end, or, on a back-end, --interface and --vip".to_owned(),
+        ));
     };
     let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
     let user = user(&config, path)?;
@@ -78,7 +84,14 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
             if !json {
                 output::print(&summary(&config, path, &user))?;
             }
-            system::report(&system::question(&config, !args.no_resolve)?, json)
+            system::report(&system::question(&config, !args.no_resolve)?, json)?;
+            match missing_interfaces(&config).first() {
+                None => Ok(()),
+                Some((key, name)) => Err(CliError::Failed(format!(
+                    "{key}: there is no network interface {name}; {}",
+                    interfaces_text()
+                ))),
+            }
         }
         (false, true) => output::print(&config.to_json().to_string()),
         (false, false) => output::print(&summary(&config, path, &user)),
@@ -155,6 +168,9 @@ fn summary(config: &Config, path: &Path, user: &str) -> String {
     if let Some(text) = loads(&config.load_information) {
         line("loads", &text);
     }
+    for warning in warnings(config) {
+        line("warning", &warning);
+    }
     line("mechanism", &mechanism(config));
     line("target", &target(config));
     line("admission", &admission(config));
@@ -165,6 +181,27 @@ fn summary(config: &Config, path: &Path, user: &str) -> String {
     out.push('\n');
     out += &backends(config);
     out
+}
+
+/// What a front-end with this configuration would warn of here, or not start for.
+fn warnings(config: &Config) -> Vec<String> {
+    let unused = plimsoll_balancer::unused_loads(config).map(str::to_owned);
+    let missing = missing_interfaces(config).into_iter().map(|(key, name)| {
+        format!("there is no network interface {name} here ({key}); {}", interfaces_text())
+    });
+    unused.into_iter().chain(missing).collect()
+}
+
+/// The network interfaces of multicast groups that this machine does not have, each with its key.
+fn missing_interfaces(config: &Config) -> Vec<(&'static str, &str)> {
+    let group = match &config.load_information.group_interface {
+        Some(MulticastInterface::Name(name)) => Some(name),
+        _ => None,
+    };
+    let directory = config.discovery.as_ref().and_then(|discovery| discovery.interface.as_ref());
+    let named = [("load_information.group_interface", group), ("discovery.interface", directory)];
+    let named = named.into_iter().filter_map(|(key, name)| Some((key, name?.as_str())));
+    named.filter(|(_, name)| !Path::new("/sys/class/net").join(name).exists()).collect()
 }
 
 /// The policy with every parameter.

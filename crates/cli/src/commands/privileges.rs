@@ -96,6 +96,9 @@ pub(super) fn text(identity: &Identity) -> String {
 
 impl From<PrivilegeError> for CliError {
     fn from(error: PrivilegeError) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            PrivilegeError::NoUser { .. } => Self::Usage(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }

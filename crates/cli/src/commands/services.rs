@@ -1,5 +1,6 @@
 //! `plimsoll services`: what the directory of services has.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,8 +50,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
-    let mut settings = args.directory.settings(&args.key, None)?;
-    settings.only = args.partition.clone().map(Into::into);
+    let settings = args.directory.settings(&args.key, None)?;
     let wait = match args.wait.map(Duration::try_from_secs_f64) {
         Some(Ok(wait)) => wait,
         Some(Err(error)) => return Err(CliError::Usage(format!("--wait: {error}"))),
@@ -58,12 +58,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failed(format!("cannot start: {error}")))?;
-    let view = runtime.block_on(listen(settings, wait))?;
+    let mut view = runtime.block_on(listen(settings, wait))?;
+    let others = args.partition.as_ref().map(|key| keep_only(&mut view, key));
     match (args.json, view.replicas.is_empty()) {
         // No line for no replica.
         (true, true) => Ok(()),
         (true, false) => output::print(&json(&view)),
-        (false, _) => output::print(&table(&view)),
+        (false, _) => output::print(&table(&view, args.partition.as_ref().zip(others.as_ref()))),
     }
 }
 
@@ -95,7 +96,9 @@ fn tell_dropped(directory: &ServiceDirectory) {
         let why = match reason {
             _ if count == 0 => continue,
             DropReason::Forged => ": their nodes have another key",
-            DropReason::Stale => ": their clocks differ from this one, or they were sent before",
+            DropReason::Stale => {
+                ": another process has their node's name, their clocks differ from this one, or they were sent before"
+            }
             _ => "",
         };
         tracing::warn!("{count} announcements were dropped as {reason}{why}");
@@ -120,9 +123,28 @@ fn json(view: &DirectoryView) -> String {
     view.replicas.iter().map(|replica| line(replica)).collect()
 }
 
-fn table(view: &DirectoryView) -> String {
+/// Leaves the replicas of this partition, and returns the partitions of the others.
+fn keep_only(view: &mut DirectoryView, key: &ServiceKey) -> BTreeSet<String> {
+    let others = view.replicas.iter().filter(|replica| replica.offer.key != *key);
+    let others = others.map(|replica| replica.offer.key.to_string()).collect();
+    view.replicas.retain(|replica| replica.offer.key == *key);
+    others
+}
+
+/// That nothing is there, where only this partition is asked for and these others are there.
+fn nothing(asked: Option<(&ServiceKey, &BTreeSet<String>)>) -> String {
+    match asked {
+        Some((key, others)) if !others.is_empty() => {
+            let others: Vec<&str> = others.iter().map(String::as_str).collect();
+            format!("no replica of {key} is published; there are: {}", others.join(", "))
+        }
+        _ => "no services are published".to_owned(),
+    }
+}
+
+fn table(view: &DirectoryView, asked: Option<(&ServiceKey, &BTreeSet<String>)>) -> String {
     if view.replicas.is_empty() {
-        return "no services are published".to_owned();
+        return nothing(asked);
     }
     let mut table = Table::new([
         ("service", Align::Left),
@@ -144,4 +166,30 @@ fn table(view: &DirectoryView) -> String {
         ]);
     }
     table.to_text_within(output::width())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_directory::ServiceOffer;
+
+    use super::*;
+
+    #[test]
+    fn a_partition_that_is_not_there_is_told_with_those_that_are() {
+        let key = |text: &str| text.parse::<ServiceKey>().unwrap();
+        let offer = |text: &str| ServiceOffer::new(key(text), "10.0.0.1:80".parse().unwrap());
+        let replica = |text: &str| Arc::new(Replica { node: "n".to_owned(), offer: offer(text) });
+        let all = ["b/1", "a/0", "b/1"].map(replica);
+        let shown = |asked: &str, replicas: &[Arc<Replica>]| {
+            let mut view = DirectoryView { replicas: replicas.to_vec(), away: None, is_complete: true };
+            let (asked, others) = (key(asked), keep_only(&mut view, &key(asked)));
+            table(&view, Some((&asked, &others)))
+        };
+        assert_eq!(shown("nosuch", &all), "no replica of nosuch/0 is published; there are: a/0, b/1");
+        assert_eq!(shown("nosuch", &[]), "no services are published");
+        let one = shown("a", &all);
+        assert!(one.contains("a/0") && !one.contains("b/1"), "{one}");
+    }
 }

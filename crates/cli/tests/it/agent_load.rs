@@ -31,6 +31,8 @@ fn key_file(directory: &Path) -> String {
 struct LoadAgent {
     child: Child,
     stderr: BufReader<ChildStderr>,
+    /// What it said before its address.
+    before: String,
     address: SocketAddr,
 }
 
@@ -49,12 +51,12 @@ impl LoadAgent {
             .spawn()
             .unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let address = Self::after(&mut stderr, "telling the load at ");
-        Self { child, stderr, address }
+        let mut before = String::new();
+        let address = Self::after(&mut stderr, "telling the load at ", &mut before);
+        Self { child, stderr, before, address }
     }
 
-    fn after(stderr: &mut BufReader<ChildStderr>, what: &str) -> SocketAddr {
-        let mut all = String::new();
+    fn after(stderr: &mut BufReader<ChildStderr>, what: &str, all: &mut String) -> SocketAddr {
         loop {
             let mut line = String::new();
             assert!(stderr.read_line(&mut line).unwrap() > 0, "{all}");
@@ -163,7 +165,7 @@ fn an_origin_beside_it_is_counted() {
     let key = key_file(directory.path());
     let serve = ["--serve", "origin:synthetic:fixed:100B", "--origin-listen", "127.0.0.1:0"];
     let mut agent = LoadAgent::start(&key, "127.0.0.1:0", &serve);
-    let origin = LoadAgent::after(&mut agent.stderr, "origin on http://");
+    let origin = LoadAgent::after(&mut agent.stderr, "origin on http://", &mut String::new());
     let mut asker = Asker::of(agent.address);
     let mut client = std::net::TcpStream::connect(origin).unwrap();
     std::io::Write::write_all(&mut client, b"GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -255,7 +257,8 @@ fn options_that_do_not_go_together_are_refused() {
         assert_eq!(out.status.code(), Some(2), "{args:?}: {}", text(&out.stderr));
         text(&out.stderr)
     };
-    assert!(refused(&[]).contains("--listen"));
+    let nothing = refused(&[]);
+    assert!(nothing.contains("--listen") && nothing.contains("--load-listen"), "{nothing}");
     assert!(refused(&["--listen", "127.0.0.1:0"]).contains("--vip"));
     let listen = ["--load-listen", "127.0.0.1:0"];
     let and = |more: &[&str]| refused(&[&listen, more].concat());
@@ -275,4 +278,32 @@ fn options_that_do_not_go_together_are_refused() {
     assert!(and(&["--load-api", "0.0.0.0:80"]).contains("loopback"));
     assert!(and(&["--serve", "copy:127.0.0.1:80"]).contains("--load-api"));
     assert!(and(&["--vip", "10.0.0.1:80"]).contains("--listen"));
+    assert!(and(&["--name", "a/b"]).contains("give letters, digits, - and _"));
+    assert!(and(&["--user", "no such user"]).contains("there is no user"));
+    // What this machine lacks is no mistake of the command line.
+    let lacks = |more: &[&str]| {
+        let out = plimsoll(&[&["agent", "--key", &key], &listen[..], more].concat());
+        assert_eq!(out.status.code(), Some(1), "{more:?}: {}", text(&out.stderr));
+        text(&out.stderr)
+    };
+    let nowhere = lacks(&["--load-announce", "239.255.74.1:7403", "--load-interface", "none9"]);
+    assert!(nowhere.contains("--load-interface none9: ") && nowhere.contains("there are: "), "{nowhere}");
+    let socket = lacks(&["--load-api", "unix:/nowhere/load.sock"]);
+    assert!(socket.contains("give a path in a directory that is there"), "{socket}");
+}
+
+#[test]
+fn an_agent_that_nothing_tells_a_load_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = key_file(directory.path());
+    let said = |more: &[&str]| {
+        let mut agent = LoadAgent::start(&key, "127.0.0.1:0", more);
+        agent.signal("-TERM");
+        let mut rest = String::new();
+        agent.stderr.read_to_string(&mut rest).unwrap();
+        agent.before.clone() + &rest
+    };
+    assert!(said(&[]).contains("nothing tells this agent a load"));
+    assert!(!said(&["--load-api", "127.0.0.1:0"]).contains("nothing tells"));
+    assert!(!said(&["--load-index", "a,b"]).contains("nothing tells"));
 }

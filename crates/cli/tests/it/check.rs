@@ -47,9 +47,32 @@ fn it_says_where_loads_come_from() {
     assert!(announced.contains("127.0.0.1:7403; an agent's own interval counts up to 2 s"), "{announced}");
     let asked = said(&format!("from = \"poll\"\n{key}"));
     assert!(asked.contains("2 agents are asked for each request, for 10 ms at most"), "{asked}");
+    let unused = said(&format!("from = \"poll\"\n{key}[policy]\nname = \"round_robin\"\n"));
+    assert!(
+        unused.contains("warning         this policy uses no loads: `load_information` has no effect"),
+        "{unused}"
+    );
+    assert!(!asked.contains("no effect"), "{asked}");
+    let nowhere = said(&format!(
+        "from = \"broadcast\"\nlisten = \"0.0.0.0:7403\"\ngroup = \"239.255.74.1\"\ngroup_interface = \"none9\"\n{key}"
+    ));
+    assert!(
+        nowhere.contains(
+            "there is no network interface none9 here (load_information.group_interface); there are: "
+        ),
+        "{nowhere}"
+    );
     assert!(said("from = \"header\"\n").contains("silence for 3 s is noticed"));
     let wrong = said("from = \"header\"\ntimeout = \"5ms\"\n");
     assert!(wrong.contains("remove it, or write `from = \"poll\"`"), "{wrong}");
+}
+
+#[test]
+fn the_system_is_checked_for_a_front_end_or_a_back_end() {
+    let output = plimsoll(&["check", "--system"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(["--config", "--interface", "--vip"].iter().all(|option| said.contains(option)), "{said}");
 }
 
 #[test]

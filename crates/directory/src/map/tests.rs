@@ -102,6 +102,13 @@ fn replays_and_earlier_processes_are_dropped() {
     let restarted = Announcement { boot: 2, ..world.says("a", 1, &["s/0"]) };
     assert_eq!(world.hears(restarted).0, Ok(()));
     assert_eq!(world.hears(world.says("a", 99, &["s/0"])).0, Err(DropReason::Stale), "the earlier process");
+    assert!(world.map.take_doubled().is_empty(), "it may have ended");
+    for sequence in 100..110 {
+        assert_eq!(world.hears(world.says("a", sequence, &["s/0"])).0, Err(DropReason::Stale));
+        let later = Announcement { boot: 2, ..world.says("a", sequence, &["s/0"]) };
+        assert_eq!(world.hears(later).0, Ok(()));
+    }
+    assert_eq!(world.map.take_doubled(), ["a"], "told once");
     // Long after, nothing is known of the node, but the time in the announcement tells.
     world.later(Duration::from_secs(120));
     let mut fresh = World { map: World::new(MapBounds::default()).map, ..world };

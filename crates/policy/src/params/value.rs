@@ -123,6 +123,8 @@ impl fmt::Display for GivenValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(n) => n.fmt(f),
+            // Hundreds of digits help nobody.
+            Self::Number(x) if x.abs() >= 1e15 => write!(f, "{x:e}"),
             Self::Number(x) => x.fmt(f),
             Self::Text(text) => f.write_str(text),
         }

@@ -21,6 +21,8 @@ const UNEVEN_USE: f64 = 1.25;
 const SLIGHT: f64 = 0.05;
 /// With fewer requests in progress on a back-end, disks and CPU wait for requests and not the other way round.
 const FEW: f64 = 4.0;
+/// A run in which as many requests as are under way at once are served fewer times than this is mostly start and end.
+const SHORT: f64 = 20.0;
 /// From this share of the response time on, waiting at the front-end makes the delay.
 const MOSTLY: f64 = 0.5;
 /// Bytes per second of Ethernet of 10 Gbit/s.
@@ -62,6 +64,11 @@ pub fn bottleneck(runs: &[Run], saturated: bool) -> Option<String> {
     let place = on_backends(most);
     let first = match groups.as_slice() {
         [] => return None,
+        [(RunLimit::Nothing, _)] if saturated => {
+            format!(
+                "Nothing is the limit {place}: neither CPUs nor disks are busy most of the time, as with few requests. Give a longer log."
+            )
+        }
         [(RunLimit::Nothing, _)] => {
             format!(
                 "Neither CPUs nor disks are near their limit {place}: what arrives is served, so compare delays."
@@ -205,10 +212,22 @@ fn limit(runs: &[Run], policy: &str, backends: usize, saturated: bool) -> Option
         RunLimit::Busiest
     } else if mean_load < FEW {
         RunLimit::Admission
+    } else if (cpu > disk && cpu + disk < limit) || is_short(runs, policy, backends) {
+        // Most are under way at the start or at the end, when few back-ends have any.
+        RunLimit::Nothing
     } else {
         // Requests are at a CPU or at a disk, and it is not the CPU that they wait for.
         RunLimit::Disks
     })
+}
+
+/// Whether requests are so few that the start and the end of a policy's runs make up much of them.
+fn is_short(runs: &[Run], policy: &str, backends: usize) -> bool {
+    let rounds = typical(runs, policy, backends, &|run| {
+        let at_once: f64 = run.per_backend.iter().map(|backend| backend.mean_load).sum();
+        Some(run.completed as f64 / at_once)
+    });
+    rounds.is_some_and(|rounds| rounds < SHORT)
 }
 
 /// What the networks of the back-ends would have to carry, where that is more than Ethernet of 10 Gbit/s can. `None` for models that

@@ -40,6 +40,12 @@ fn what_is_busy_all_the_time_is_the_limit() {
     );
     // Several disks are seldom busy all at once, but requests that are not at a CPU are at one of them.
     assert!(sentence(&[(0.2, 0.45)]).starts_with("Disks are the limit on 8 back-ends whatever"));
+    assert!(
+        sentence(&[(0.36, 0.3)]).starts_with("Nothing is the limit on 8 back-ends: neither CPUs nor disks")
+    );
+    let mut short = busy(&[(0.2, 0.45)]);
+    short[0].completed = 100;
+    assert!(bottleneck(&short, true).unwrap().ends_with("Give a longer log."));
     let mut network = busy(&[(0.95, 0.2)]);
     network[0].model = "adaptload".to_owned();
     assert!(bottleneck(&network, true).unwrap().starts_with("Networks are the limit"));

@@ -19,10 +19,19 @@ use crate::output;
 
 pub(super) fn run(args: &Args, runtime: &Runtime, mut signals: StopSignals) -> Result<(), CliError> {
     let gauge = LoadGauge::new();
+    if !args.load.is_told() {
+        return Err(CliError::Usage(
+            "give --listen, to take connections over, or --load-listen, to tell a load".to_owned(),
+        ));
+    }
     let key = options::key(args)?;
-    let Some(config) = args.load.config(&key, &gauge)? else {
-        return Err(CliError::Usage("give --listen or --load-listen".to_owned()));
-    };
+    let Some(config) = args.load.config(&key, &gauge)? else { return Ok(()) };
+    if args.serve.is_none() && args.load.has_no_source() {
+        tracing::warn!(
+            "nothing tells this agent a load, so it stays 0: give --load-api, where servers tell theirs, or --serve and \
+             --origin-listen"
+        );
+    }
     let load = PreparedLoad::new(config)?;
     let served = prepare_origin(args, &gauge)?;
     let at = ServedAt { listen: None, origin: args.origin_listen, load: args.load.told_at(&load) };

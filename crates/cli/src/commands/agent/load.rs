@@ -88,6 +88,16 @@ impl LoadArgs {
         !self.load_index.is_empty()
     }
 
+    /// Whether a load is told at all.
+    pub(super) fn is_told(&self) -> bool {
+        self.load_listen.is_some()
+    }
+
+    /// Whether no server can tell its load.
+    pub(super) fn has_no_source(&self) -> bool {
+        self.load_api.is_none() && !self.is_index()
+    }
+
     /// Where the load of this back-end is told: nowhere by a load index manager, which tells of others.
     pub(super) fn told_at(&self, load: &PreparedLoad) -> Option<SocketAddr> {
         (!self.is_index()).then(|| load.address()).flatten()

@@ -40,7 +40,7 @@ Examples:
   plimsoll agent --key load.key --load-listen 10.0.0.30:7401 --load-index b1,b2,b3")]
 pub(crate) struct Args {
     /// Address and port at which front-ends that hand connections off reach this agent
-    #[arg(long, value_name = "ADDRESS:PORT", required_unless_present = "load_listen")]
+    #[arg(long, value_name = "ADDRESS:PORT")]
     #[arg(requires_all = ["front_ends", "interface", "vips", "serve"])]
     pub(super) listen: Option<SocketAddr>,
 
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     pub(super) origin_listen: Option<SocketAddr>,
 
     /// Name of this agent, also in the header X-Backend of the origin: letters, digits, - and _
-    #[arg(long, value_name = "NAME", default_value = "agent")]
+    #[arg(long, value_name = "NAME", default_value = "agent", value_parser = agent_name)]
     pub(super) name: String,
 
     /// Threads that serve; as many as there are CPUs by default
@@ -135,6 +135,14 @@ fn front_end(text: &str) -> Result<FrontEnd, String> {
         return Err(wrong.to_owned());
     }
     Ok(FrontEnd { name: name.to_owned(), address: address.to_canonical() })
+}
+
+fn agent_name(text: &str) -> Result<String, String> {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if text.is_empty() || !text.chars().all(is_good) {
+        return Err("give letters, digits, - and _".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// What the agent needs of the file system once it runs. The key is read before.

@@ -34,9 +34,10 @@ pub(super) fn text(learned: &LearnedClasses, sources: &DurationSources) -> Strin
     let report = &learned.report;
     let mut out = table.to_text();
     out += &format!(
-        "\nVariance of the demand explained: {} by {} classes; {} by a class for each of {} URIs, 0 % by a single class.\n",
+        "\nVariance of the demand explained: {} by {} class{}; {} by a class for each of {} URIs, 0 % by a single class.\n",
         format::percent(report.explained_by_classes),
         report.classes.len(),
+        if report.classes.len() == 1 { "" } else { "es" },
         format::percent(report.explained_by_uris.max(0.0)),
         format::count(report.uris),
     );

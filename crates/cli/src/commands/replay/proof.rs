@@ -27,6 +27,11 @@ pub(super) fn objection(proof: &Proof, partial: bool) -> Option<String> {
     Some(format!("{lacks}; --partial accepts that"))
 }
 
+/// `1 decision`, `2 decisions`.
+fn counted(many: u64, what: &str) -> String {
+    format!("{} {what}{}", count(many), if many == 1 { "" } else { "s" })
+}
+
 pub(super) fn text(proof: &Proof) -> String {
     let mut out = String::new();
     for (i, run) in proof.runs.iter().enumerate() {
@@ -38,11 +43,11 @@ pub(super) fn text(proof: &Proof) -> String {
         let start = if run.whole { "from its start" } else { "from somewhere in between, proving nothing" };
         let _ = writeln!(
             out,
-            "Run {}: {}, {start}: {} events, {} decisions, {same}",
+            "Run {}: {}, {start}: {}, {}, {same}",
             i + 1,
             describe(&run.header),
-            count(run.events),
-            count(run.decisions),
+            counted(run.events, "event"),
+            counted(run.decisions, "decision"),
         );
     }
     for (position, missing) in &proof.missing {
@@ -87,7 +92,7 @@ pub(super) fn text(proof: &Proof) -> String {
     } else {
         "not proved"
     };
-    let _ = writeln!(out, "{} of {} decisions agree: {verdict}", count(identical), count(decisions));
+    let _ = writeln!(out, "{} of {} agree: {verdict}", count(identical), counted(decisions, "decision"));
     out
 }
 

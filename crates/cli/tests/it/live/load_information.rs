@@ -272,8 +272,8 @@ fn a_back_end_whose_agent_is_dead_has_its_share() {
         let text = format!("[policy]\nname = \"{policy}\"\n{}", key.table("poll", ""));
         let mut front_end = FrontEnd::start(&addresses, &text);
         let of = "plimsoll_backend_responses_total{backend=\"b0\",code=\"2xx\"}";
-        // Until three inquiries in a row have been left unanswered.
         load(front_end.address, 300);
+        front_end.process.wait_for("the agent of back-end b0 does not answer at ", 0);
         let before = counted(&front_end, of);
         load(front_end.address, 600);
         let got = counted(&front_end, of) - before;

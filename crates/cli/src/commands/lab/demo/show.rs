@@ -21,7 +21,9 @@ pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
     let connections =
         if args.new_connections { "a new connection for each request" } else { "connections are kept" };
     let cpus = cpus.map_or_else(String::new, |plan| {
-        format!("; CPU {} is the front-end's, all else runs on {:?}", plan.front_end, plan.others)
+        let others: Vec<String> = plan.others.iter().map(ToString::to_string).collect();
+        let s = if others.len() == 1 { "" } else { "s" };
+        format!("; CPU {} is the front-end's, all else runs on CPU{s} {}", plan.front_end, others.join(", "))
     });
     format!(
         "{} back-ends, policy {}, {} documents of {}, {} clients, {connections}{cpus}",
