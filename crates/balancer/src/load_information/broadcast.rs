@@ -13,7 +13,7 @@ use plimsoll_wire::load::{Announced, DATAGRAM_BYTES, LoadInquirer, LoadRefusal, 
 use tokio::net::UdpSocket;
 
 use super::header::look_for_silent;
-use super::silence::{agent_answers, agent_is_silent};
+use super::silence_told::{agent_answers, agent_is_silent};
 use crate::shared::FrontEndShared;
 
 /// How long an answer is waited for.

@@ -12,6 +12,7 @@ mod kernel_timer;
 mod poller;
 mod polls;
 mod silence;
+mod silence_told;
 mod sockets;
 
 use std::net::SocketAddr;

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::kernel_timer::KernelTimer;
 use super::polls::{Outgoing, PollEvent, PollsUnderWay};
-use super::silence::{agent_answers, agent_is_silent};
+use super::silence_told::{agent_answers, agent_is_silent};
 use super::{LoadIntake, nanos};
 use crate::dispatch::{AsksBackends, PartitionedDispatch, PollNews};
 use crate::shared::FrontEndShared;

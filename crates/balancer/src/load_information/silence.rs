@@ -5,10 +5,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use plimsoll_policy::BackendId;
-
-use crate::shared::FrontEndShared;
-
 /// An agent that answers now and then fills no log: its silence is told again after so long at the earliest.
 const TOLD_AGAIN_NS: u64 = 60_000_000_000;
 
@@ -33,7 +29,7 @@ impl SilentAgents {
     }
 
     /// Nothing comes from the agent at this address; whether that is to be told.
-    fn falls_silent(&self, index: usize, address: SocketAddr, now_ns: u64) -> bool {
+    pub(super) fn falls_silent(&self, index: usize, address: SocketAddr, now_ns: u64) -> bool {
         let mut told = self.lock();
         let is_known = told
             .get(&index)
@@ -48,7 +44,7 @@ impl SilentAgents {
     }
 
     /// An agent answers; whether its silence was told.
-    fn answers(&self, index: usize) -> bool {
+    pub(super) fn answers(&self, index: usize) -> bool {
         if self.silent.load(Ordering::Relaxed) == 0 {
             return false;
         }
@@ -57,31 +53,6 @@ impl SilentAgents {
         told.is_silent = false;
         self.silent.fetch_sub(1, Ordering::Relaxed);
         true
-    }
-}
-
-/// The agent of this back-end does not answer, which is told once.
-pub(super) fn agent_is_silent(shared: &FrontEndShared, backend: BackendId) {
-    let backends = shared.backends.load();
-    let Some(backend) = backends.get(backend.index()).filter(|backend| !backend.is_retired()) else { return };
-    let Some(address) = backend.load_address() else { return };
-    let information = &shared.load_information;
-    if information.silence.falls_silent(backend.id.index(), address, information.now_ns()) {
-        tracing::warn!(
-            "the agent of back-end {} does not answer at {address}: is it running, with the same key? \
-             Its load counts as the mean of the others' until it answers",
-            backend.name
-        );
-    }
-}
-
-/// The agent of this back-end answers, which is told if its silence was.
-pub(super) fn agent_answers(shared: &FrontEndShared, backend: BackendId) {
-    if !shared.load_information.silence.answers(backend.index()) {
-        return;
-    }
-    if let Some(backend) = shared.backends.load().get(backend.index()) {
-        tracing::info!("the agent of back-end {} answers again", backend.name);
     }
 }
 

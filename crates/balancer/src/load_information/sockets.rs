@@ -44,7 +44,7 @@ fn join(group: SocketAddr, interface: Option<&MulticastInterface>) -> io::Result
     let index = match interface {
         Some(MulticastInterface::Name(name)) => {
             let index = rustix::net::netdevice::name_to_index(&socket, name);
-            Some(index.map_err(|error| no_interface(name, error.into()))?)
+            Some(index.map_err(|error| no_interface(name, &error.into()))?)
         }
         _ => None,
     };
@@ -71,7 +71,7 @@ fn join(group: SocketAddr, interface: Option<&MulticastInterface>) -> io::Result
     Ok(socket.into())
 }
 
-fn no_interface(name: &str, error: io::Error) -> io::Error {
+fn no_interface(name: &str, error: &io::Error) -> io::Error {
     let there = plimsoll_wire::interfaces_text();
     let text = format!("load_information.group_interface = \"{name}\": {error}; {there}");
     io::Error::new(error.kind(), text)

@@ -1,6 +1,6 @@
 //! The nodes of the Socket Cloning study: a CPU, a network interface and a memory cache each, documents on a file server.
 //!
-//! Source: Sit, Wang and Lau, "Socket Cloning for cluster-based web servers", IEEE CLUSTER 2002, section 4. The policy chooses the node
+//! DocumentSource: Sit, Wang and Lau, "Socket Cloning for cluster-based web servers", IEEE CLUSTER 2002, section 4. The policy chooses the node
 //! that answers. In `nfs` and `cooperative_caching` that node has accepted the connection, too; a layer-4 switch before the nodes knows
 //! nothing of content, so policies that do are of use in `cloning` only: there a switch deals connections to the nodes in turn, and the
 //! policy is the mapping function by which a node finds the one to clone the socket to.
@@ -19,6 +19,7 @@
 //! at once and for nothing; of several nodes the one with the least to send is asked. Requests for a document that a node is fetching
 //! join. A node that fails still does what it is doing for requests that others answer; the study has no failures.
 
+mod as_model;
 mod costs;
 mod holders;
 mod specs;
@@ -32,17 +33,17 @@ use std::collections::VecDeque;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_cache::Cache;
-use plimsoll_policy::{BackendId, Nanos, Time};
+use plimsoll_policy::{Nanos, Time};
 
 use crate::config::CacheConfig;
-use crate::model::{JobId, Model, ModelContext, ModelEvent, Usage};
-use crate::workload::{SimRequest, Targets};
+use crate::model::{JobId, ModelContext, ModelEvent};
+use crate::workload::Targets;
 use costs::WebNodeCosts;
 pub use costs::WebNodeParams;
 use holders::Holders;
 pub use specs::{CLONING_SPEC, COOPERATIVE_SPEC, NFS_SPEC};
 use station::Station;
-use transfer::{Source, Step, Transfer, Work};
+use transfer::{DocumentSource, Transfer, Work, WorkStep};
 
 /// How nodes work together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,13 +141,13 @@ impl<'t> WebNodesModel<'t> {
         ((usize::from(node) + 1) % self.nodes.len()) as u16
     }
 
-    fn to_cpu(&mut self, node: u16, work: Work, span: Nanos, context: &mut ModelContext<'_>) {
+    fn use_cpu(&mut self, node: u16, work: Work, span: Nanos, context: &mut ModelContext<'_>) {
         let at = &mut self.nodes[usize::from(node)];
         let ends = at.cpu.add(work, span, context.now);
         schedule(ends, (node, CPU), context);
     }
 
-    fn to_nic(&mut self, node: u16, work: Work, bytes: u64, context: &mut ModelContext<'_>) {
+    fn use_nic(&mut self, node: u16, work: Work, bytes: u64, context: &mut ModelContext<'_>) {
         let at = &mut self.nodes[usize::from(node)];
         let ends = at.nic.add(work, self.costs.nic(bytes), context.now);
         schedule(ends, (node, NIC), context);
@@ -169,7 +170,7 @@ impl<'t> WebNodesModel<'t> {
         if accepted_by == server {
             self.look_up(work, context);
         } else {
-            self.to_cpu(server, work.next(Step::MakeClone, 0), self.costs.clone_make, context);
+            self.use_cpu(server, work.next(WorkStep::MakeClone, 0), self.costs.clone_make, context);
         }
     }
 
@@ -200,10 +201,10 @@ impl<'t> WebNodesModel<'t> {
             }
             node.fetching.insert(target, Vec::new());
         }
-        let source = peer.map_or(Source::FileServer, Source::Peer);
+        let source = peer.map_or(DocumentSource::FileServer, DocumentSource::Peer);
         self.transfers[work.job as usize].source = source;
         match source {
-            Source::FileServer => self.ask_file_server(work, context),
+            DocumentSource::FileServer => self.ask_file_server(work, context),
             _ => self.fetch(work, context),
         }
     }
@@ -211,7 +212,7 @@ impl<'t> WebNodesModel<'t> {
     fn ask_file_server(&mut self, work: Work, context: &mut ModelContext<'_>) {
         let Some(&mut Transfer { server, .. }) = self.live(work) else { return };
         self.nodes[usize::from(server)].read_count += 1;
-        self.looking.push_back(work.next(Step::Read, 0));
+        self.looking.push_back(work.next(WorkStep::Read, 0));
         schedule(Some(context.now + self.costs.file_server_latency), (0, FOUND), context);
     }
 
@@ -221,14 +222,14 @@ impl<'t> WebNodesModel<'t> {
         let Some(&mut transfer) = self.live(work) else { return };
         let bytes = (transfer.size_bytes - transfer.fetched_bytes).min(chunk_bytes);
         match transfer.source {
-            Source::Peer(peer) if self.nodes[usize::from(peer)].is_down => {
-                self.transfers[work.job as usize].source = Source::FileServer;
+            DocumentSource::Peer(peer) if self.nodes[usize::from(peer)].is_down => {
+                self.transfers[work.job as usize].source = DocumentSource::FileServer;
                 self.ask_file_server(work, context);
             }
-            Source::Peer(peer) => {
-                self.to_cpu(peer, work.next(Step::PeerSend, bytes), self.costs.send(bytes), context);
+            DocumentSource::Peer(peer) => {
+                self.use_cpu(peer, work.next(WorkStep::PeerSend, bytes), self.costs.send(bytes), context);
             }
-            Source::FileServer => self.read(work.next(Step::Read, bytes), context),
+            DocumentSource::FileServer => self.read(work.next(WorkStep::Read, bytes), context),
         }
     }
 
@@ -246,7 +247,7 @@ impl<'t> WebNodesModel<'t> {
 
     fn fetched_all(&mut self, work: Work, context: &mut ModelContext<'_>) {
         let Some(&mut Transfer { server, target, source, .. }) = self.live(work) else { return };
-        if self.params.replicates == 1 || !matches!(source, Source::Peer(_)) {
+        if self.params.replicates == 1 || !matches!(source, DocumentSource::Peer(_)) {
             self.store(server, target);
         }
         let joined = self.nodes[usize::from(server)].fetching.remove(&target).unwrap_or_default();
@@ -284,7 +285,7 @@ impl<'t> WebNodesModel<'t> {
         transfer.sending = true;
         let (server, bytes) = (transfer.server, there.min(chunk_bytes));
         let span = self.costs.send(bytes) + std::mem::take(&mut self.transfers[work.job as usize].service);
-        self.to_cpu(server, work.next(Step::Send, bytes), span, context);
+        self.use_cpu(server, work.next(WorkStep::Send, bytes), span, context);
     }
 
     /// A chunk has left.
@@ -302,7 +303,7 @@ impl<'t> WebNodesModel<'t> {
             let (route, rewrite) = self.costs.acks(work.bytes);
             for (node, span) in [(accepted_by, route), (server, rewrite)] {
                 if !span.is_zero() && !self.nodes[usize::from(node)].is_down {
-                    self.to_cpu(node, work.next(Step::Acks, 0), span, context);
+                    self.use_cpu(node, work.next(WorkStep::Acks, 0), span, context);
                 }
             }
         }
@@ -314,21 +315,23 @@ impl<'t> WebNodesModel<'t> {
     fn done(&mut self, node: u16, work: Work, context: &mut ModelContext<'_>) {
         let server = self.live(work).map(|transfer| transfer.server);
         match (work.step, server) {
-            (Step::Parse, _) => self.parsed(work, context),
-            (Step::MakeClone, _) => self.look_up(work, context),
-            (Step::PeerSend, _) => {
-                self.to_nic(node, work.next(Step::PeerOut, work.bytes), work.bytes, context)
+            (WorkStep::Parse, _) => self.parsed(work, context),
+            (WorkStep::MakeClone, _) => self.look_up(work, context),
+            (WorkStep::PeerSend, _) => {
+                self.use_nic(node, work.next(WorkStep::PeerOut, work.bytes), work.bytes, context);
             }
-            (Step::PeerOut, Some(server)) => {
-                self.to_nic(server, work.next(Step::FetchIn, work.bytes), work.bytes, context);
+            (WorkStep::PeerOut, Some(server)) => {
+                self.use_nic(server, work.next(WorkStep::FetchIn, work.bytes), work.bytes, context);
             }
-            (Step::Read, Some(server)) if self.params.reads_use_nic == 1 => {
-                self.to_nic(server, work.next(Step::FetchIn, work.bytes), work.bytes, context);
+            (WorkStep::Read, Some(server)) if self.params.reads_use_nic == 1 => {
+                self.use_nic(server, work.next(WorkStep::FetchIn, work.bytes), work.bytes, context);
             }
-            (Step::FetchIn | Step::Read, _) => self.fetched(work, context),
-            (Step::Send, _) => self.to_nic(node, work.next(Step::Out, work.bytes), work.bytes, context),
-            (Step::Out, _) => self.sent(work, context),
-            (Step::PeerOut | Step::Acks, _) => {}
+            (WorkStep::FetchIn | WorkStep::Read, _) => self.fetched(work, context),
+            (WorkStep::Send, _) => {
+                self.use_nic(node, work.next(WorkStep::Out, work.bytes), work.bytes, context);
+            }
+            (WorkStep::Out, _) => self.sent(work, context),
+            (WorkStep::PeerOut | WorkStep::Acks, _) => {}
         }
     }
 }
@@ -336,85 +339,5 @@ impl<'t> WebNodesModel<'t> {
 fn schedule(ends: Option<Time>, (backend, kind): (u16, u8), context: &mut ModelContext<'_>) {
     if let Some(ends) = ends {
         context.queue.push(ends, ModelEvent { backend, kind, unit: 0, epoch: 0 });
-    }
-}
-
-impl Model for WebNodesModel<'_> {
-    fn start(
-        &mut self,
-        backend: BackendId,
-        job: JobId,
-        request: &SimRequest,
-        context: &mut ModelContext<'_>,
-    ) -> Nanos {
-        let server = backend.0;
-        self.nodes[backend.index()].is_down = false;
-        let accepted_by = self.accepting(server);
-        if self.transfers.len() <= job as usize {
-            self.transfers.resize_with(job as usize + 1, Transfer::default);
-        }
-        let life = self.transfers[job as usize].life.wrapping_add(1);
-        let size_bytes = self.targets.size_bytes[request.target as usize];
-        self.transfers[job as usize] = Transfer::new(request, (server, accepted_by), size_bytes, life);
-        let sent_away = if accepted_by == server { Nanos::ZERO } else { self.costs.clone_send };
-        let work = Work { job, life, step: Step::Parse, bytes: 0 };
-        self.to_cpu(accepted_by, work, self.costs.parse + sent_away, context);
-        let bytes = request.size_bytes;
-        self.costs.parse + request.service + self.costs.send(bytes) + self.costs.nic(bytes)
-    }
-
-    fn handle(&mut self, event: ModelEvent, context: &mut ModelContext<'_>) {
-        let ModelEvent { backend, kind, .. } = event;
-        if kind == FOUND {
-            if let Some(work) = self.looking.pop_front() {
-                self.fetch(work, context);
-            }
-            return;
-        }
-        let node = &mut self.nodes[usize::from(backend)];
-        let station = match kind {
-            CPU => &mut node.cpu,
-            NIC => &mut node.nic,
-            _ => &mut self.file_server,
-        };
-        let (work, next) = station.done(context.now);
-        schedule(next, (backend, kind), context);
-        if let Some(work) = work {
-            self.done(backend, work, context);
-        }
-    }
-
-    fn fail(&mut self, backend: BackendId, _: Time) {
-        let lost = |transfer: &&mut Transfer| transfer.server == backend.0;
-        for transfer in self.transfers.iter_mut().filter(lost) {
-            transfer.life = transfer.life.wrapping_add(1);
-        }
-        let transfers = &self.transfers;
-        let is_live = |work: &Work| transfers[work.job as usize].life == work.life;
-        let node = &mut self.nodes[backend.index()];
-        node.is_down = true;
-        node.fetching.clear();
-        node.cpu.keep(is_live);
-        node.nic.keep(is_live);
-        self.holders.fail(&mut *self.caches[backend.index()], backend.0);
-    }
-
-    fn usage(&self, backend: BackendId, now: Time) -> Usage {
-        let node = &self.nodes[backend.index()];
-        let disk = self.file_server.busy.until(now);
-        Usage { reads: node.read_count, joined: node.joined_count, cpu: node.cpu.busy.until(now), disk }
-    }
-
-    fn disks(&self) -> u32 {
-        1
-    }
-
-    fn restart_usage(&mut self, now: Time) {
-        self.file_server.busy.restart(now);
-        for node in &mut self.nodes {
-            node.cpu.busy.restart(now);
-            node.nic.busy.restart(now);
-            (node.read_count, node.joined_count) = (0, 0);
-        }
     }
 }

@@ -1,7 +1,9 @@
-use plimsoll_policy::TargetId;
+use plimsoll_policy::{BackendId, TargetId};
 
 use super::*;
 use crate::event_queue::EventQueue;
+use crate::model::Model;
+use crate::workload::SimRequest;
 
 /// Nodes that are driven event by event.
 struct World<'t> {

@@ -7,7 +7,7 @@ use crate::workload::SimRequest;
 
 /// Where a document comes from that is not in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Source {
+pub(super) enum DocumentSource {
     #[default]
     FileServer,
     /// The memory of this node.
@@ -16,7 +16,7 @@ pub(super) enum Source {
 
 /// A piece of work for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum WorkStep {
     /// The request is read, and the socket sent away if another node is to answer.
     Parse,
     MakeClone,
@@ -36,19 +36,19 @@ pub(super) enum Step {
     Acks,
 }
 
-/// See [`Step`].
+/// See [`WorkStep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Work {
     pub(super) job: JobId,
     /// Of the request, see [`Transfer::life`].
     pub(super) life: u32,
-    pub(super) step: Step,
+    pub(super) step: WorkStep,
     pub(super) bytes: u64,
 }
 
 impl Work {
     /// Another piece of work for the same request.
-    pub(super) fn next(self, step: Step, bytes: u64) -> Self {
+    pub(super) fn next(self, step: WorkStep, bytes: u64) -> Self {
         Self { step, bytes, ..self }
     }
 }
@@ -69,7 +69,7 @@ pub(super) struct Transfer {
     pub(super) size_bytes: u64,
     pub(super) server: u16,
     pub(super) accepted_by: u16,
-    pub(super) source: Source,
+    pub(super) source: DocumentSource,
     pub(super) fetched_bytes: u64,
     pub(super) sent_bytes: u64,
     /// A chunk is being sent.
