@@ -57,7 +57,8 @@ fn each_command_has_a_manual_page() {
     for command in commands() {
         let page = std::fs::read_to_string(pages.join(format!("plimsoll-{command}.1"))).unwrap();
         assert!(page.starts_with(".ie") && page.contains(".SH SYNOPSIS"), "{command}: {page}");
-        assert!(main.contains(&format!("plimsoll\\-{command}(1)")), "{command}");
+        let shown = command.replace('-', "\\-");
+        assert!(main.contains(&format!("plimsoll\\-{shown}(1)")), "{command}");
     }
     let output = plimsoll(&["man", "/proc/none"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
