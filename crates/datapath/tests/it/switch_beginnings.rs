@@ -6,7 +6,7 @@ use plimsoll_datapath::switch::{
     ConnHolder, ConnTable, PreparedChoice, Switch, SwitchConfig, SwitchHook, TABLE_SLOTS, Transport,
 };
 
-use crate::network::Instance;
+use crate::network::{Instance, opened};
 use crate::packet::{ACK, Packet, SYN};
 use crate::switch::{World, config, hashed_and_other, hop, pairs, tcp, worlds};
 
@@ -82,7 +82,7 @@ fn tables_of_another_size_keep_their_connections() {
     let (client, vip) = pairs()[0];
     let open = |connections, opening| {
         let config = SwitchConfig { connections, opening, ..config(&instance) };
-        let switch = Switch::open_for(&config, None).unwrap();
+        let switch = opened(|| Switch::open_for(&config, None)).unwrap();
         switch.set_services(&[(vip, Transport::Tcp)]).unwrap();
         switch.set_backend(ConnHolder { backend: 1, generation: 0 }, 1, Some(&hop(1))).unwrap();
         switch.set_table(&vec![Some(1); TABLE_SLOTS]).unwrap();
