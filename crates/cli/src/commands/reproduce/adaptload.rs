@@ -19,15 +19,7 @@ pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError
     let study = adaptload::reproduce(effort, figure, source, setting, &bar);
     bar.finish();
     let adaptload::AdaptLoadStudy { calibration, claims, runs, report } = study?;
-    Ok(StudyFindings {
-        exact: Vec::new(),
-        calibration,
-        claims,
-        controls: Vec::new(),
-        caution: None,
-        runs,
-        report,
-    })
+    Ok(StudyFindings { calibration, ..StudyFindings::new(claims, runs, report) })
 }
 
 fn figure(text: &str) -> Result<u32, CliError> {

@@ -16,7 +16,7 @@ pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError
     let study = csld::reproduce(&setting, &bar);
     bar.finish();
     let csld::CsldStudy { claims, controls, caution, runs, report } = study?;
-    Ok(StudyFindings { exact: Vec::new(), calibration: Vec::new(), claims, controls, caution, runs, report })
+    Ok(StudyFindings { controls, caution, ..StudyFindings::new(claims, runs, report) })
 }
 
 fn check(setting: &CsldSetting) -> Result<(), CliError> {

@@ -20,6 +20,12 @@ pub(super) struct StudyFindings {
 }
 
 impl StudyFindings {
+    /// Claims and nothing beside them.
+    pub(super) fn new(claims: Vec<Claim>, runs: Vec<Run>, report: Report) -> Self {
+        let (exact, calibration, controls) = (Vec::new(), Vec::new(), Vec::new());
+        Self { exact, calibration, claims, controls, caution: None, runs, report }
+    }
+
     /// A paper's claim may fail: that is a finding. An exact check may not: then we simulate wrongly.
     pub(super) fn defects(&self) -> Result<(), CliError> {
         let failures: Vec<String> = self.exact.iter().filter_map(ExactCheck::failure).collect();
@@ -62,11 +68,7 @@ mod tests {
         StudyFindings {
             exact: vec![ExactCheck { anchor: TWO, means: means.to_vec() }],
             calibration: vec![failed.clone()],
-            claims: vec![failed],
-            controls: Vec::new(),
-            caution: None,
-            runs: Vec::new(),
-            report: Report::new("", ""),
+            ..StudyFindings::new(vec![failed], Vec::new(), Report::new("", ""))
         }
     }
 

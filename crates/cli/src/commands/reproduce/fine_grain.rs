@@ -17,7 +17,7 @@ pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError
     let study = fine_grain::reproduce(effort, figure, args.seed, &prototype, &bar);
     bar.finish();
     let fine_grain::FineGrainStudy { exact, calibration, claims, runs, report } = study?;
-    Ok(StudyFindings { exact, calibration, claims, controls: Vec::new(), caution: None, runs, report })
+    Ok(StudyFindings { exact, calibration, ..StudyFindings::new(claims, runs, report) })
 }
 
 fn figure(text: &str) -> Result<u32, CliError> {

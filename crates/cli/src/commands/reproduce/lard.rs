@@ -17,15 +17,7 @@ pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError
     let study = lard::reproduce(effort, part, args.seed, &real, &bar);
     bar.finish();
     let lard::LardStudy { calibration, claims, runs, report } = study?;
-    Ok(StudyFindings {
-        exact: Vec::new(),
-        calibration,
-        claims,
-        controls: Vec::new(),
-        caution: None,
-        runs,
-        report,
-    })
+    Ok(StudyFindings { calibration, ..StudyFindings::new(claims, runs, report) })
 }
 
 fn part(text: &str) -> Result<Part, String> {

@@ -147,9 +147,9 @@ impl<'t> WebNodesModel<'t> {
         schedule(ends, (node, CPU), context);
     }
 
-    fn use_nic(&mut self, node: u16, work: Work, bytes: u64, context: &mut ModelContext<'_>) {
+    fn use_nic(&mut self, node: u16, work: Work, context: &mut ModelContext<'_>) {
         let at = &mut self.nodes[usize::from(node)];
-        let ends = at.nic.add(work, self.costs.nic(bytes), context.now);
+        let ends = at.nic.add(work, self.costs.nic(work.bytes), context.now);
         schedule(ends, (node, NIC), context);
     }
 
@@ -318,17 +318,17 @@ impl<'t> WebNodesModel<'t> {
             (WorkStep::Parse, _) => self.parsed(work, context),
             (WorkStep::MakeClone, _) => self.look_up(work, context),
             (WorkStep::PeerSend, _) => {
-                self.use_nic(node, work.next(WorkStep::PeerOut, work.bytes), work.bytes, context);
+                self.use_nic(node, work.next(WorkStep::PeerOut, work.bytes), context);
             }
             (WorkStep::PeerOut, Some(server)) => {
-                self.use_nic(server, work.next(WorkStep::FetchIn, work.bytes), work.bytes, context);
+                self.use_nic(server, work.next(WorkStep::FetchIn, work.bytes), context);
             }
             (WorkStep::Read, Some(server)) if self.params.reads_use_nic == 1 => {
-                self.use_nic(server, work.next(WorkStep::FetchIn, work.bytes), work.bytes, context);
+                self.use_nic(server, work.next(WorkStep::FetchIn, work.bytes), context);
             }
             (WorkStep::FetchIn | WorkStep::Read, _) => self.fetched(work, context),
             (WorkStep::Send, _) => {
-                self.use_nic(node, work.next(WorkStep::Out, work.bytes), work.bytes, context);
+                self.use_nic(node, work.next(WorkStep::Out, work.bytes), context);
             }
             (WorkStep::Out, _) => self.sent(work, context),
             (WorkStep::PeerOut | WorkStep::Acks, _) => {}
