@@ -141,6 +141,13 @@ impl World {
         client.run(|| Client::connect(to)).unwrap().unwrap()
     }
 
+    /// So many clients that have had an answer: one that is only connected, and was placed by the hash, is not counted yet.
+    fn held(&self, count: usize) -> Vec<Client> {
+        let mut held: Vec<Client> = (0..count).map(|_| self.connect(self.vip())).collect();
+        held.iter_mut().for_each(|client| assert_eq!(client.get("/small").unwrap().status, 200));
+        held
+    }
+
     /// Which back-ends answer as many requests, each on a connection of its own.
     fn answering(&self, count: usize) -> Vec<usize> {
         let mut by = vec![0; BACKENDS];
@@ -257,7 +264,7 @@ fn downloads_outlive_a_killed_process() {
 #[test]
 fn a_back_end_that_dies_or_is_drained_gets_no_new_connections() {
     let mut world = World::new("round_robin", "");
-    let held: Vec<Client> = (0..12).map(|_| world.connect(world.vip())).collect();
+    let held = world.held(12);
     eventually("all are counted", || world.metric("plimsoll_switch_connections") == Some(12.0));
     world.post("/backends/b1/drain");
     eventually("it gets none", || world.answering(12)[1] == 0);
@@ -290,7 +297,7 @@ fn decisions_are_logged_and_replay_identically() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("decisions");
     let mut world = World::new("least_connections", &format!("[decision_log]\ndirectory = {log:?}\n"));
-    let mut open: Vec<Client> = (0..10).map(|_| world.connect(world.vip())).collect();
+    let mut open = world.held(10);
     world.answering(30);
     open.truncate(4);
     eventually("their ends are counted", || world.metric("plimsoll_switch_connections") == Some(4.0));
