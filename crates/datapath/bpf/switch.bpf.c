@@ -1,48 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
  * The switch, for XDP (with SWITCH_XDP) and for tc ingress: packets for a service go to the back-end that has their
- * connection, by their MAC addresses alone, or (tc) in a tunnel. Answers go past us, straight to the client.
+ * connection, by their MAC addresses alone, or in a tunnel. Answers go past us, straight to the client.
  */
 
-#include "switch_place.h"
-
-#ifndef SWITCH_XDP
 #include "switch_tunnel.h"
-#endif
 
 ALWAYS_INLINE int forward_plain(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
 			  struct switch_counters *counts)
 {
-	void *data = (void *)(long)context->data;
-	void *end = (void *)(long)context->data_end;
-	struct ethhdr *ethernet = data;
-	__u64 destination = backend->destination;
-	__u64 source = backend->source;
-	__u32 ifindex = backend->ifindex;
+	struct ethhdr *ethernet;
 
-	if ((void *)(ethernet + 1) > end)
-		return PASS;
-	__builtin_memcpy(ethernet->h_dest, &destination, ETH_ALEN);
-	__builtin_memcpy(ethernet->h_source, &source, ETH_ALEN);
+	if (!set_tag(context, backend, sight))
+		return DROP;
+	ethernet = (void *)(long)context->data;
+	if ((void *)(ethernet + 1) > (void *)(long)context->data_end)
+		return DROP;
+	set_addresses(ethernet->h_dest, ethernet->h_source, backend);
 	counts->forwarded_packets++;
 	counts->forwarded_bytes += sight->frame_bytes;
-#ifdef SWITCH_XDP
-	if (ifindex == context->ingress_ifindex)
-		return XDP_TX;
-#endif
-	return bpf_redirect(ifindex, 0);
+	return send_to(context, sight, backend->ifindex);
 }
 
 ALWAYS_INLINE int forward(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
 			  struct switch_counters *counts)
 {
-#ifndef SWITCH_XDP
 	__u32 index = HOLDER_INDEX(backend->holder);
 	struct switch_tunnel *tunnel = bpf_map_lookup_elem(&switch_tunnels, &index);
 
 	if (tunnel && tunnel->kind != TUNNEL_NONE)
 		return forward_by_tunnel(context, backend, tunnel, sight, counts);
-#endif
 	return forward_plain(context, backend, sight, counts);
 }
 
@@ -145,11 +132,11 @@ ALWAYS_INLINE int handle_error(CONTEXT *context, const struct sight *sight, stru
 	return forward(context, backend, sight, counts);
 }
 
-ALWAYS_INLINE int handle(CONTEXT *context)
+ALWAYS_INLINE int handle(CONTEXT *context, bool is_virtual)
 {
 	__u32 zero = 0;
 	struct switch_counters *counts = bpf_map_lookup_elem(&switch_counts, &zero);
-	struct sight sight = {};
+	struct sight sight = { .is_virtual = is_virtual };
 	enum seen seen;
 
 	if (!counts)
@@ -176,32 +163,27 @@ ALWAYS_INLINE int handle(CONTEXT *context)
 }
 
 #ifdef SWITCH_XDP
-/* Whether the frame is for this machine, by its MAC address. */
-ALWAYS_INLINE bool is_for_us(struct xdp_md *context)
+SEC("xdp")
+int plimsoll_swx(struct xdp_md *context)
 {
-	void *data = (void *)(long)context->data;
-	void *end = (void *)(long)context->data_end;
-	struct ethhdr *ethernet = data;
+	struct ethhdr *ethernet = (void *)(long)context->data;
 	__u32 ifindex = context->ingress_ifindex;
 	__u64 *own = bpf_map_lookup_elem(&switch_interfaces, &ifindex);
 	__u64 destination = 0;
 
-	if (!own || (void *)(ethernet + 1) > end)
-		return false;
+	if (!own || (void *)(ethernet + 1) > (void *)(long)context->data_end)
+		return XDP_PASS;
 	__builtin_memcpy(&destination, ethernet->h_dest, ETH_ALEN);
-	return destination == *own;
-}
-
-SEC("xdp")
-int plimsoll_swx(struct xdp_md *context)
-{
-	return is_for_us(context) ? handle(context) : XDP_PASS;
+	/* What is for other machines is none of ours. */
+	if (destination != (*own & OWN_ADDRESS))
+		return XDP_PASS;
+	return handle(context, *own & OWN_VIRTUAL);
 }
 #else
 SEC("tc")
 int plimsoll_swt(struct __sk_buff *context)
 {
-	return context->pkt_type == FOR_THIS_HOST ? handle(context) : TC_ACT_UNSPEC;
+	return context->pkt_type == FOR_THIS_HOST ? handle(context, false) : TC_ACT_UNSPEC;
 }
 #endif
 

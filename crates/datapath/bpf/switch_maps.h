@@ -94,7 +94,10 @@ struct {
 	__type(value, struct switch_settings);
 } switch_settings SEC(".maps");
 
-/* MAC addresses of the interfaces at which packets arrive. */
+/* Of the interfaces at which packets arrive: the MAC address and whether it is one of hardware. */
+#define OWN_ADDRESS 0xffffffffffffULL
+#define OWN_VIRTUAL (1ULL << 48)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);

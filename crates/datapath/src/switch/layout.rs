@@ -23,6 +23,7 @@ const USABLE: u32 = 1;
 const FIN: u32 = 1;
 const RST: u32 = 2;
 const HASHED: u32 = 4;
+const VLAN_SET: u32 = 0x10000;
 
 /// A transport protocol whose connections the switch distributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,9 +95,40 @@ impl ConnHolder {
     }
 }
 
+/// The VLAN tag of frames for a back-end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FrameTag {
+    /// As the client's frame has it.
+    #[default]
+    Kept,
+    /// None.
+    Removed,
+    /// Of this VLAN, 1 to 4094, in place of another one.
+    Vlan(u16),
+}
+
+impl FrameTag {
+    /// The largest number of a VLAN.
+    pub const MOST: u16 = 4094;
+
+    fn word(self) -> u32 {
+        match self {
+            Self::Kept => 0,
+            Self::Removed => VLAN_SET,
+            Self::Vlan(number) => VLAN_SET | u32::from(number),
+        }
+    }
+}
+
 /// A back-end, to which packets are sent if there is a next hop.
-pub(crate) fn backend(holder: ConnHolder, key: u64, next_hop: Option<&NextHop>) -> [u8; BACKEND_BYTES] {
+pub(crate) fn backend(
+    holder: ConnHolder,
+    key: u64,
+    next_hop: Option<&NextHop>,
+    tag: FrameTag,
+) -> [u8; BACKEND_BYTES] {
     let mut bytes = [0; BACKEND_BYTES];
+    bytes[28..32].copy_from_slice(&tag.word().to_ne_bytes());
     if let Some(next_hop) = next_hop {
         bytes[..6].copy_from_slice(&next_hop.mac);
         bytes[8..14].copy_from_slice(&next_hop.own_mac);

@@ -33,8 +33,8 @@ pub use choices::ChoiceRings;
 pub use counters::{BackendCounters, SwitchCounters};
 pub use events::{ConnEvents, Samples};
 pub use layout::{
-    ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, PacketSample, PreparedChoice, SwitchConn,
-    Transport,
+    ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, FrameTag, PacketSample, PreparedChoice,
+    SwitchConn, Transport,
 };
 pub use places::SwitchHook;
 use places::SwitchPlaces;
@@ -172,10 +172,10 @@ impl Switch {
         };
         switch.set_sample_bytes(config.sample_bytes)?;
         // Where programs are tried out.
-        switch.note_interface(LOOPBACK, [0; 6])?;
+        switch.note_interface(LOOPBACK, [0; 6], false)?;
         let links = SwitchPlaces::links(&config.interfaces)?;
-        for (index, mac) in links.iter().map(|link| (link.index, link.mac)) {
-            switch.note_interface(index, mac.unwrap_or_default())?;
+        for link in &links {
+            switch.note_interface(link.index, link.mac.unwrap_or_default(), link.is_virtual)?;
         }
         let programs = (switch.tc.as_fd(), switch.xdp.as_fd(), id_of(&switch.services)?);
         switch.places = SwitchPlaces::attach(switch.pins.instance(), &links, config.hook, programs)?;
@@ -184,9 +184,10 @@ impl Switch {
         Ok(switch)
     }
 
-    fn note_interface(&self, index: u32, mac: Mac) -> Result<(), DatapathError> {
+    fn note_interface(&self, index: u32, mac: Mac, is_virtual: bool) -> Result<(), DatapathError> {
         let mut word = [0; 8];
         word[..6].copy_from_slice(&mac);
+        word[6] = is_virtual.into();
         let noted = self.interfaces.update(&index.to_ne_bytes(), &word, MapFlags::ANY);
         noted.map_err(failed("cannot note an interface"))
     }
@@ -232,12 +233,32 @@ impl Switch {
         key: u64,
         next_hop: Option<&NextHop>,
     ) -> Result<(), DatapathError> {
+        self.set_tagged_backend(holder, key, next_hop, FrameTag::Kept)
+    }
+
+    /// The same, and its frames have this VLAN tag. With [`FrameTag::Kept`] packets in tunnels have none, as they leave the segment.
+    ///
+    /// # Errors
+    /// As of [`Switch::set_backend`], and [`DatapathError::Invalid`] for a VLAN that cannot be.
+    pub fn set_tagged_backend(
+        &self,
+        holder: ConnHolder,
+        key: u64,
+        next_hop: Option<&NextHop>,
+        tag: FrameTag,
+    ) -> Result<(), DatapathError> {
+        if let FrameTag::Vlan(number) = tag
+            && !(1..=FrameTag::MOST).contains(&number)
+        {
+            let text = format!("{number} is no VLAN: they have numbers from 1 to {}", FrameTag::MOST);
+            return Err(DatapathError::Invalid(text));
+        }
         if usize::from(holder.backend) >= MOST_BACKENDS {
             let text = format!("a switch has at most {MOST_BACKENDS} back-ends at a time");
             return Err(DatapathError::Invalid(text));
         }
         next_hop.map_or(Ok(()), NextHop::check)?;
-        let entry = layout::backend(holder, key, next_hop);
+        let entry = layout::backend(holder, key, next_hop, tag);
         let index = u32::from(holder.backend).to_ne_bytes();
         self.backends.update(&index, &entry, MapFlags::ANY).map_err(failed("cannot set a back-end"))
     }
