@@ -82,8 +82,17 @@ ALWAYS_INLINE void sample(CONTEXT *context, const struct sight *sight, __u32 hol
 ALWAYS_INLINE int handle_packet(CONTEXT *context, struct sight *sight, bool leads,
 				struct switch_counters *counts)
 {
-	__u32 holder = place(sight, counts);
-	struct switch_backend *backend = usable_backend(holder);
+	struct switch_conn *conn = find_chosen(&sight->key);
+	struct switch_backend *backend;
+	__u32 holder;
+
+	/* Connections go on when their service is no longer one, so that one look is enough for most packets. */
+	if (!conn && !is_service(&sight->key))
+		return PASS;
+	if (leads)
+		counts->fragments++;
+	holder = place(sight, conn, counts);
+	backend = usable_backend(holder);
 
 	/* This machine has the address, but no socket for the packet: its kernel resets the client. */
 	if (!backend) {
@@ -153,31 +162,42 @@ ALWAYS_INLINE int handle(CONTEXT *context, bool is_virtual)
 			counts->malformed++;
 		return PASS;
 	}
-	if (!is_service(&sight.key))
-		return PASS;
 	if (seen == SEEN_ERROR)
-		return handle_error(context, &sight, counts);
-	if (seen == SEEN_FIRST_FRAGMENT)
-		counts->fragments++;
+		return is_service(&sight.key) ? handle_error(context, &sight, counts) : PASS;
 	return handle_packet(context, &sight, seen == SEEN_FIRST_FRAGMENT, counts);
 }
 
 #ifdef SWITCH_XDP
+/* There are few, and the first one is mostly it: cheaper than a table by number. */
+ALWAYS_INLINE struct switch_interface *interface_of(__u32 ifindex)
+{
+	__u32 zero = 0;
+	struct switch_interfaces *interfaces = bpf_map_lookup_elem(&switch_interfaces, &zero);
+	int i;
+
+	if (!interfaces)
+		return NULL;
+	for (i = 0; i < MOST_INTERFACES; i++) {
+		if (interfaces->all[i].ifindex == ifindex)
+			return &interfaces->all[i];
+	}
+	return NULL;
+}
+
 SEC("xdp")
 int plimsoll_swx(struct xdp_md *context)
 {
 	struct ethhdr *ethernet = (void *)(long)context->data;
-	__u32 ifindex = context->ingress_ifindex;
-	__u64 *own = bpf_map_lookup_elem(&switch_interfaces, &ifindex);
+	struct switch_interface *own = interface_of(context->ingress_ifindex);
 	__u64 destination = 0;
 
 	if (!own || (void *)(ethernet + 1) > (void *)(long)context->data_end)
 		return XDP_PASS;
 	__builtin_memcpy(&destination, ethernet->h_dest, ETH_ALEN);
 	/* What is for other machines is none of ours. */
-	if (destination != (*own & OWN_ADDRESS))
+	if (destination != own->address)
 		return XDP_PASS;
-	return handle(context, *own & OWN_VIRTUAL);
+	return handle(context, own->is_virtual);
 }
 #else
 SEC("tc")

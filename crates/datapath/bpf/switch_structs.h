@@ -120,6 +120,19 @@ struct sample {
 	__u8 payload[SAMPLE_BYTES];
 };
 
+#define MOST_INTERFACES 32
+
+/* One at which packets arrive. */
+struct switch_interface {
+	__u64 address; /* MAC, in the first six bytes */
+	__u32 ifindex; /* 0: none */
+	__u32 is_virtual;
+};
+
+struct switch_interfaces {
+	struct switch_interface all[MOST_INTERFACES];
+};
+
 struct switch_settings {
 	__u32 sample_bytes; /* of each packet; 0: none */
 	__u32 padding;

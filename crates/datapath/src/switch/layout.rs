@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use plimsoll_wire::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
 
-use crate::layout::{NextHop, flow_at, u32_at, u64_at};
+use crate::layout::{Mac, NextHop, flow_at, u32_at, u64_at};
 
 /// Bytes of `struct conn_key`.
 pub(crate) const CONN_KEY_BYTES: usize = FLOW_KEY_BYTES + 4;
@@ -12,6 +12,10 @@ pub(crate) const CONN_KEY_BYTES: usize = FLOW_KEY_BYTES + 4;
 pub(crate) const CONN_BYTES: usize = 64;
 /// Bytes of `struct switch_backend`.
 pub(crate) const BACKEND_BYTES: usize = 40;
+/// Places in `struct switch_interfaces`.
+pub(crate) const MOST_INTERFACES: usize = 32;
+/// Bytes of `struct switch_interface`.
+const INTERFACE_BYTES: usize = 16;
 /// Bytes of `struct service_key`.
 pub(crate) const SERVICE_BYTES: usize = 20;
 /// Bytes of `struct sample` without its payload.
@@ -138,6 +142,19 @@ pub(crate) fn backend(
     bytes[20..24].copy_from_slice(&holder.word().to_ne_bytes());
     bytes[32..].copy_from_slice(&key.to_ne_bytes());
     bytes
+}
+
+/// `struct switch_interfaces`: numbers of interfaces, MAC addresses, and whether they are virtual. `None` if there are too many.
+pub(crate) fn interfaces(all: impl Iterator<Item = (u32, Mac, bool)>) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; MOST_INTERFACES * INTERFACE_BYTES];
+    let mut places = bytes.chunks_mut(INTERFACE_BYTES);
+    for (index, mac, is_virtual) in all {
+        let place = places.next()?;
+        place[..6].copy_from_slice(&mac);
+        place[8..12].copy_from_slice(&index.to_ne_bytes());
+        place[12..].copy_from_slice(&u32::from(is_virtual).to_ne_bytes());
+    }
+    Some(bytes)
 }
 
 /// Who has, or has had, an index, and its key.

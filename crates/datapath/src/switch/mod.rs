@@ -20,11 +20,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::Mac;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::layout::NextHop;
 use crate::loader::{Aligned, LoadPlan, MovedMap, load};
-use crate::netlink::LOOPBACK;
+use crate::netlink::{LOOPBACK, NetworkInterface};
 use crate::pins::Pins;
 use crate::privileges::RunUser;
 use crate::trial::{ProgramTrial, try_frame};
@@ -171,12 +170,8 @@ impl Switch {
             pins,
         };
         switch.set_sample_bytes(config.sample_bytes)?;
-        // Where programs are tried out.
-        switch.note_interface(LOOPBACK, [0; 6], false)?;
         let links = SwitchPlaces::links(&config.interfaces)?;
-        for link in &links {
-            switch.note_interface(link.index, link.mac.unwrap_or_default(), link.is_virtual)?;
-        }
+        switch.note_interfaces(&links)?;
         let programs = (switch.tc.as_fd(), switch.xdp.as_fd(), id_of(&switch.services)?);
         switch.places = SwitchPlaces::attach(switch.pins.instance(), &links, config.hook, programs)?;
         moved.iter().try_for_each(MovedMap::catch_up)?;
@@ -184,12 +179,16 @@ impl Switch {
         Ok(switch)
     }
 
-    fn note_interface(&self, index: u32, mac: Mac, is_virtual: bool) -> Result<(), DatapathError> {
-        let mut word = [0; 8];
-        word[..6].copy_from_slice(&mac);
-        word[6] = is_virtual.into();
-        let noted = self.interfaces.update(&index.to_ne_bytes(), &word, MapFlags::ANY);
-        noted.map_err(failed("cannot note an interface"))
+    /// Notes where packets arrive, and last the interface at which programs are tried out.
+    fn note_interfaces(&self, links: &[NetworkInterface]) -> Result<(), DatapathError> {
+        let arrivals = links.iter().map(|link| (link.index, link.mac.unwrap_or_default(), link.is_virtual));
+        let entry = layout::interfaces(arrivals.chain([(LOOPBACK, [0; 6], false)]));
+        let entry = entry.ok_or_else(|| {
+            let text = format!("a switch has at most {} interfaces", layout::MOST_INTERFACES - 1);
+            DatapathError::Invalid(text)
+        })?;
+        let noted = self.interfaces.update(&0_u32.to_ne_bytes(), &entry, MapFlags::ANY);
+        noted.map_err(failed("cannot note the interfaces"))
     }
 
     /// How the program is attached to each interface, for people: `eth0 by tc`.

@@ -76,8 +76,11 @@ impl RecordSource {
 /// What comes from the network is read without privileges: as nobody, or, where the output has to be opened by its name later, as who
 /// started this.
 fn give_privileges_away(holds_output: bool) -> Result<(), CliError> {
-    let stays_root = !holds_output && rustix::process::geteuid().is_root();
-    let identity = choose(stays_root.then_some("root"), &[])?;
+    let identity = match holds_output {
+        true => choose(None, &[]),
+        // Who is not root stays who it is.
+        false => choose(Some("root"), &[]).or_else(|_| choose(None, &[])),
+    }?;
     PrivilegeDrop { identity: &identity, work: KeptWork::Answer, seccomp: true }.apply()?;
     Ok(())
 }

@@ -104,9 +104,14 @@ impl World {
 
     /// Adds lines to the table `[direct]` of the configuration.
     pub(super) fn append_direct(&self, lines: &str) {
+        self.append("direct", lines);
+    }
+
+    /// Adds lines to a table of the configuration.
+    pub(super) fn append(&self, table: &str, lines: &str) {
         let path = self.directory.path().join("plimsoll.toml");
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(path, text.replace("[direct]\n", &format!("[direct]\n{lines}"))).unwrap();
+        std::fs::write(path, text.replace(&format!("[{table}]\n"), &format!("[{table}]\n{lines}"))).unwrap();
     }
 
     pub(super) fn command(&self) -> Command {
