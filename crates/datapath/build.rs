@@ -9,11 +9,12 @@ use std::process::{Command, Stdio};
 mod shim;
 
 /// Name of the source, of the object, and what is defined for it.
-const PROGRAMS: [(&str, &str, Option<&str>); 5] = [
+const PROGRAMS: [(&str, &str, Option<&str>); 6] = [
     ("forwarder", "forwarder", None),
     ("guard", "guard", None),
     ("switch", "switch_tc", None),
     ("tunnel_end", "tunnel_end", None),
+    ("vlan_end", "vlan_end", None),
     ("switch", "switch_xdp", Some("-DSWITCH_XDP")),
 ];
 /// Newest last, so that a plain `clang` comes first and then the newest that Debian and Ubuntu package.

@@ -255,7 +255,7 @@ impl Balancer {
         Members { dispatch, backends, workers: self.workers.len() }.follow(&mut Reload::new(&old, members));
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
-        Mechanisms::listen(&self.systems, &wanted);
+        Mechanisms::listen(&self.systems, &new.listeners);
         self.shared.config.store(Arc::new(new));
         drop(one_at_a_time);
         self.shared.look_after_ejected(Instant::now());

@@ -52,6 +52,8 @@ enum Command {
     Shim(commands::shim::Args),
     /// Take packets of a switch out of their tunnel on this machine
     TunnelEnd(commands::tunnel_end::Args),
+    /// Put an interface of this machine into a VLAN, where the kernel knows none
+    VlanEnd(commands::vlan_end::Args),
     /// Serve files or generated contents, with a memory cache and an emulated disk
     Origin(Box<commands::origin::Args>),
     /// Prove that a decision log comes out the same, or ask other policies about its requests
@@ -101,6 +103,7 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
         Command::Flows(args) => commands::flows::run(&args),
         Command::Shim(args) => commands::shim::run(&args),
         Command::TunnelEnd(args) => commands::tunnel_end::run(&args),
+        Command::VlanEnd(args) => commands::vlan_end::run(&args),
         Command::Origin(args) => commands::origin::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Demo(args) => commands::demo::run(&args),

@@ -1,11 +1,10 @@
 //! The differences between two configurations.
 
 use std::fmt;
-use std::net::SocketAddr;
 
 use crate::config::Config;
 use crate::declare::Entries;
-use crate::sections::{BackendConfig, BackendName, section};
+use crate::sections::{BackendConfig, BackendName, ListenerConfig, section};
 use crate::value::ConfigValue;
 
 /// A key with its values before and after.
@@ -84,9 +83,9 @@ impl fmt::Display for BackendChange {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Changes {
     /// New addresses to listen on.
-    pub listeners_added: Vec<SocketAddr>,
+    pub listeners_added: Vec<ListenerConfig>,
     /// Addresses no longer listened on.
-    pub listeners_removed: Vec<SocketAddr>,
+    pub listeners_removed: Vec<ListenerConfig>,
     /// New back-ends, by name.
     pub backends_added: Vec<BackendConfig>,
     /// Removed back-ends, by name.
@@ -140,8 +139,8 @@ impl Config {
     /// The changes from `old` to `new`.
     #[must_use]
     pub fn diff(old: &Self, new: &Self) -> Changes {
-        let listeners_but = |of: &Self, but: &Self| -> Vec<SocketAddr> {
-            of.listeners.iter().filter(|l| !but.listeners.contains(l)).map(|l| l.address).collect()
+        let listeners_but = |of: &Self, but: &Self| -> Vec<ListenerConfig> {
+            of.listeners.iter().filter(|l| !but.listeners.contains(l)).cloned().collect()
         };
         let named = |of: &'_ Self| -> std::collections::BTreeMap<BackendName, BackendConfig> {
             of.backends.iter().map(|b| (b.name.clone(), b.clone())).collect()

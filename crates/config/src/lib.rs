@@ -29,8 +29,8 @@ pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
     ClassFile, ClassesConfig, DecisionLogConfig, DirectAttach, DirectConfig, DirectVia, DiscoveryConfig,
     DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey,
-    HealthConfig, HealthProbe, Limits, ListenerConfig, LoadInformationConfig, LoadSource, MechanismKind,
-    OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement, PolicyConfig,
-    ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull, class_costs,
+    HealthConfig, HealthProbe, Limits, ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource,
+    MechanismKind, OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement,
+    PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull, class_costs,
 };
 pub use value::{ConfigValue, size};

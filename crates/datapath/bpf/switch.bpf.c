@@ -1,48 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
  * The switch, for XDP (with SWITCH_XDP) and for tc ingress: packets for a service go to the back-end that has their
- * connection, by their MAC addresses alone, or (tc) in a tunnel. Answers go past us, straight to the client.
+ * connection, by their MAC addresses alone, or in a tunnel. Answers go past us, straight to the client.
  */
 
-#include "switch_place.h"
-
-#ifndef SWITCH_XDP
 #include "switch_tunnel.h"
-#endif
 
 ALWAYS_INLINE int forward_plain(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
 			  struct switch_counters *counts)
 {
-	void *data = (void *)(long)context->data;
-	void *end = (void *)(long)context->data_end;
-	struct ethhdr *ethernet = data;
-	__u64 destination = backend->destination;
-	__u64 source = backend->source;
-	__u32 ifindex = backend->ifindex;
+	struct ethhdr *ethernet;
 
-	if ((void *)(ethernet + 1) > end)
-		return PASS;
-	__builtin_memcpy(ethernet->h_dest, &destination, ETH_ALEN);
-	__builtin_memcpy(ethernet->h_source, &source, ETH_ALEN);
+	if (!set_tag(context, backend, sight))
+		return DROP;
+	ethernet = (void *)(long)context->data;
+	if ((void *)(ethernet + 1) > (void *)(long)context->data_end)
+		return DROP;
+	set_addresses(ethernet->h_dest, ethernet->h_source, backend);
 	counts->forwarded_packets++;
 	counts->forwarded_bytes += sight->frame_bytes;
-#ifdef SWITCH_XDP
-	if (ifindex == context->ingress_ifindex)
-		return XDP_TX;
-#endif
-	return bpf_redirect(ifindex, 0);
+	return send_to(context, sight, backend->ifindex);
 }
 
 ALWAYS_INLINE int forward(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
 			  struct switch_counters *counts)
 {
-#ifndef SWITCH_XDP
 	__u32 index = HOLDER_INDEX(backend->holder);
 	struct switch_tunnel *tunnel = bpf_map_lookup_elem(&switch_tunnels, &index);
 
 	if (tunnel && tunnel->kind != TUNNEL_NONE)
 		return forward_by_tunnel(context, backend, tunnel, sight, counts);
-#endif
 	return forward_plain(context, backend, sight, counts);
 }
 
@@ -95,8 +82,17 @@ ALWAYS_INLINE void sample(CONTEXT *context, const struct sight *sight, __u32 hol
 ALWAYS_INLINE int handle_packet(CONTEXT *context, struct sight *sight, bool leads,
 				struct switch_counters *counts)
 {
-	__u32 holder = place(sight, counts);
-	struct switch_backend *backend = usable_backend(holder);
+	struct switch_conn *conn = find_chosen(&sight->key);
+	struct switch_backend *backend;
+	__u32 holder;
+
+	/* Connections go on when their service is no longer one, so that one look is enough for most packets. */
+	if (!conn && !is_service(&sight->key))
+		return PASS;
+	if (leads)
+		counts->fragments++;
+	holder = place(sight, conn, counts);
+	backend = usable_backend(holder);
 
 	/* This machine has the address, but no socket for the packet: its kernel resets the client. */
 	if (!backend) {
@@ -145,11 +141,11 @@ ALWAYS_INLINE int handle_error(CONTEXT *context, const struct sight *sight, stru
 	return forward(context, backend, sight, counts);
 }
 
-ALWAYS_INLINE int handle(CONTEXT *context)
+ALWAYS_INLINE int handle(CONTEXT *context, bool is_virtual)
 {
 	__u32 zero = 0;
 	struct switch_counters *counts = bpf_map_lookup_elem(&switch_counts, &zero);
-	struct sight sight = {};
+	struct sight sight = { .is_virtual = is_virtual };
 	enum seen seen;
 
 	if (!counts)
@@ -166,42 +162,48 @@ ALWAYS_INLINE int handle(CONTEXT *context)
 			counts->malformed++;
 		return PASS;
 	}
-	if (!is_service(&sight.key))
-		return PASS;
 	if (seen == SEEN_ERROR)
-		return handle_error(context, &sight, counts);
-	if (seen == SEEN_FIRST_FRAGMENT)
-		counts->fragments++;
+		return is_service(&sight.key) ? handle_error(context, &sight, counts) : PASS;
 	return handle_packet(context, &sight, seen == SEEN_FIRST_FRAGMENT, counts);
 }
 
 #ifdef SWITCH_XDP
-/* Whether the frame is for this machine, by its MAC address. */
-ALWAYS_INLINE bool is_for_us(struct xdp_md *context)
+/* There are few, and the first one is mostly it: cheaper than a table by number. */
+ALWAYS_INLINE struct switch_interface *interface_of(__u32 ifindex)
 {
-	void *data = (void *)(long)context->data;
-	void *end = (void *)(long)context->data_end;
-	struct ethhdr *ethernet = data;
-	__u32 ifindex = context->ingress_ifindex;
-	__u64 *own = bpf_map_lookup_elem(&switch_interfaces, &ifindex);
-	__u64 destination = 0;
+	__u32 zero = 0;
+	struct switch_interfaces *interfaces = bpf_map_lookup_elem(&switch_interfaces, &zero);
+	int i;
 
-	if (!own || (void *)(ethernet + 1) > end)
-		return false;
-	__builtin_memcpy(&destination, ethernet->h_dest, ETH_ALEN);
-	return destination == *own;
+	if (!interfaces)
+		return NULL;
+	for (i = 0; i < MOST_INTERFACES; i++) {
+		if (interfaces->all[i].ifindex == ifindex)
+			return &interfaces->all[i];
+	}
+	return NULL;
 }
 
 SEC("xdp")
 int plimsoll_swx(struct xdp_md *context)
 {
-	return is_for_us(context) ? handle(context) : XDP_PASS;
+	struct ethhdr *ethernet = (void *)(long)context->data;
+	struct switch_interface *own = interface_of(context->ingress_ifindex);
+	__u64 destination = 0;
+
+	if (!own || (void *)(ethernet + 1) > (void *)(long)context->data_end)
+		return XDP_PASS;
+	__builtin_memcpy(&destination, ethernet->h_dest, ETH_ALEN);
+	/* What is for other machines is none of ours. */
+	if (destination != own->address)
+		return XDP_PASS;
+	return handle(context, own->is_virtual);
 }
 #else
 SEC("tc")
 int plimsoll_swt(struct __sk_buff *context)
 {
-	return context->pkt_type == FOR_THIS_HOST ? handle(context) : TC_ACT_UNSPEC;
+	return context->pkt_type == FOR_THIS_HOST ? handle(context, false) : TC_ACT_UNSPEC;
 }
 #endif
 

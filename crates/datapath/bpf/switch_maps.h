@@ -94,12 +94,11 @@ struct {
 	__type(value, struct switch_settings);
 } switch_settings SEC(".maps");
 
-/* MAC addresses of the interfaces at which packets arrive. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct switch_interfaces);
 } switch_interfaces SEC(".maps");
 
 COUNTERS(switch_counters) switch_counts SEC(".maps");

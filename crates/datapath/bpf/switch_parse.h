@@ -16,11 +16,15 @@
 #ifdef SWITCH_XDP
 #define CONTEXT struct xdp_md
 #define LOAD bpf_xdp_load_bytes
+#define STORE bpf_xdp_store_bytes
 #define PASS XDP_PASS
+#define DROP XDP_DROP
 #else
 #define CONTEXT struct __sk_buff
 #define LOAD bpf_skb_load_bytes
+#define STORE(context, offset, from, bytes) bpf_skb_store_bytes(context, offset, from, bytes, 0)
 #define PASS TC_ACT_UNSPEC
+#define DROP TC_ACT_SHOT
 #endif
 
 enum seen {
@@ -45,6 +49,7 @@ struct sight {
 	__u32 ack;
 	__u32 round_trip_us; /* of its connection, once that was looked up; 0: unknown */
 	__u8 flags;	     /* TCP_* */
+	bool is_virtual;     /* XDP: it has come by a virtual interface */
 	bool is_error;	     /* a router's, about a packet of the connection */
 	bool is_known;	     /* its connection is in a table, and its numbers are near those that its client has used */
 };
@@ -60,6 +65,17 @@ ALWAYS_INLINE __u32 frame_bytes(CONTEXT *context)
 	return context->data_end - context->data;
 #else
 	return context->len;
+#endif
+}
+
+/* Whether there is a tag that the kernel has taken out of the frame. */
+ALWAYS_INLINE bool has_tag_beside(CONTEXT *context)
+{
+#ifdef SWITCH_XDP
+	(void)context;
+	return false;
+#else
+	return context->vlan_present;
 #endif
 }
 
@@ -177,7 +193,7 @@ ALWAYS_INLINE enum seen see_plain(CONTEXT *context, __be16 *protocol, struct sig
 		return SEEN_OTHER;
 	*protocol = ethernet->h_proto;
 	if (is_tag(*protocol)) {
-		if ((void *)(tag + 1) > end)
+		if ((void *)(tag + 1) > end || has_tag_beside(context))
 			return SEEN_OTHER;
 		*protocol = tag->protocol;
 		sight->ip_offset += VLAN_BYTES;

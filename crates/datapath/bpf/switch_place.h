@@ -227,9 +227,15 @@ ALWAYS_INLINE void establish(const struct switch_conn *opening, const struct sig
 	tell(&sight->key, &conn, EVENT_ESTABLISHED, now_ns, is_tcp(sight) ? now_ns - conn.began_ns : 0, counts);
 }
 
+/* One that has taken a choice and is established. */
+ALWAYS_INLINE struct switch_conn *find_chosen(const struct conn_key *key)
+{
+	return bpf_map_lookup_elem(&switch_conns, key);
+}
+
 ALWAYS_INLINE struct switch_conn *find(const struct conn_key *key)
 {
-	struct switch_conn *conn = bpf_map_lookup_elem(&switch_conns, key);
+	struct switch_conn *conn = find_chosen(key);
 
 	return conn ? conn : bpf_map_lookup_elem(&switch_hashed, key);
 }
@@ -298,11 +304,13 @@ ALWAYS_INLINE bool begins_anew(const struct switch_conn *conn, const struct sigh
 	return !usable_backend(conn->holder);
 }
 
-/* Who gets the packet; for nobody, `usable_backend` finds none. */
-ALWAYS_INLINE __u32 place(struct sight *sight, struct switch_counters *counts)
+/* Who gets the packet, if it is of this connection or else of another one; for nobody, `usable_backend` finds none. */
+ALWAYS_INLINE __u32 place(struct sight *sight, struct switch_conn *conn, struct switch_counters *counts)
 {
-	struct switch_conn *conn = find(&sight->key);
 	__u32 holder;
+
+	if (!conn)
+		conn = bpf_map_lookup_elem(&switch_hashed, &sight->key);
 
 	if (conn && begins_anew(conn, sight)) {
 		if (!is_tcp(sight))

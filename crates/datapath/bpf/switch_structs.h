@@ -31,13 +31,16 @@ struct service_key {
 
 #define BACKEND_USABLE 0x1 /* packets may be sent to it */
 
+#define VLAN_SET 0x10000 /* frames for it have the tag of this number, or none if that is 0; else they keep what they have */
+#define VLAN_ID_MASK 0xfff
+
 struct switch_backend {
 	__u64 destination; /* MAC addresses stand in the first six bytes */
 	__u64 source;
 	__u32 ifindex;
 	__u32 holder; /* as connections name it */
 	__u32 flags;  /* BACKEND_* */
-	__u32 padding;
+	__u32 vlan;   /* a number and VLAN_SET */
 	__u64 key; /* what user space knows it by in every process; 0: nobody has had this index */
 };
 
@@ -115,6 +118,19 @@ struct sample {
 	__u32 round_trip_us; /* of the connection's handshake; 0: unknown */
 	__u32 padding;
 	__u8 payload[SAMPLE_BYTES];
+};
+
+#define MOST_INTERFACES 32
+
+/* One at which packets arrive. */
+struct switch_interface {
+	__u64 address; /* MAC, in the first six bytes */
+	__u32 ifindex; /* 0: none */
+	__u32 is_virtual;
+};
+
+struct switch_interfaces {
+	struct switch_interface all[MOST_INTERFACES];
 };
 
 struct switch_settings {

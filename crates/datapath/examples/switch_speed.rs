@@ -38,6 +38,10 @@ fn frame(number: u32, flags: u8) -> [u8; 64] {
     frame[30..34].copy_from_slice(&SERVER[..4]);
     frame[34..36].copy_from_slice(&(port as u16).to_be_bytes());
     frame[36..38].copy_from_slice(&SERVER[4..]);
+    if flags == SYN {
+        // The number before those of the other packets, which are 0.
+        frame[38..42].fill(0xff);
+    }
     (frame[46], frame[47]) = (0x50, flags);
     frame
 }

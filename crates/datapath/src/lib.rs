@@ -47,6 +47,7 @@ pub mod tcp;
 mod trial;
 mod tunnel_end;
 mod vip;
+mod vlan_end;
 
 pub use accept_queue::accept_queue;
 pub use address_watch::AddressWatch;
@@ -62,6 +63,7 @@ pub use ring::{HeldPacket, HeldRing};
 pub use trial::{PacketVerdict, ProgramTrial};
 pub use tunnel_end::{TunnelCounters, TunnelEnd};
 pub use vip::Vip;
+pub use vlan_end::{VlanCounters, VlanEnd};
 
 // The types of `plimsoll-wire` in the signatures here.
 pub use plimsoll_wire::{FLOW_KEY_BYTES, Flow};

@@ -9,6 +9,9 @@ use crate::run::{RunInput, run};
 /// Most bytes that a tried frame may have.
 const LONGEST: usize = 64 * 1024;
 
+/// Most bytes that a program puts before a frame.
+const ROOM_BYTES: usize = 64;
+
 /// What a program did with a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramTrial {
@@ -63,7 +66,7 @@ pub(crate) fn try_frame(
     frame: &[u8],
     repeat: u32,
 ) -> Result<ProgramTrial, DatapathError> {
-    let mut after = vec![0; frame.len().min(LONGEST)];
+    let mut after = vec![0; (frame.len() + ROOM_BYTES).min(LONGEST)];
     let input = RunInput { frame: Some(frame), frame_out: Some(&mut after), repeat, ..Default::default() };
     let output = run(program, input)
         .map_err(|error| DatapathError::of("cannot try a packet program", BPF_CAPABILITIES, error))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_datapath::NextHop;
-use plimsoll_datapath::switch::{ConnHolder, MOST_BACKENDS, TABLE_SLOTS, Tunnel};
+use plimsoll_datapath::switch::{ConnHolder, FrameTag, MOST_BACKENDS, TABLE_SLOTS, Tunnel};
 use plimsoll_policy::BackendId;
 use plimsoll_policy::policies::maglev;
 
@@ -33,6 +33,8 @@ pub struct SwitchBackend {
     pub next_hop: Option<NextHop>,
     /// The tunnel in which they go, where it is behind a router.
     pub tunnel: Option<Tunnel>,
+    /// The VLAN tag of its frames.
+    pub tag: FrameTag,
 }
 
 impl SwitchBackend {
@@ -166,7 +168,7 @@ impl KnownBackends {
             }
         }
         let way = |(holder, backend): &(ConnHolder, SwitchBackend)| {
-            (*holder, backend.way().copied(), backend.tunnel)
+            (*holder, backend.way().copied(), backend.tunnel, backend.tag)
         };
         let member = |(holder, backend): &(ConnHolder, SwitchBackend)| {
             (backend.takes(), *holder, backend.id, backend.weight)
@@ -217,6 +219,7 @@ mod tests {
             state,
             next_hop: Some(next_hop),
             tunnel: None,
+            tag: FrameTag::Kept,
         }
     }
 

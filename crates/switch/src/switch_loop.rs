@@ -157,7 +157,9 @@ impl<D: Distributor> SwitchLoop<D> {
         for (holder, backend) in &changes.set {
             // One whose address does not do, such as a multicast MAC, must not keep the others from being told.
             let told = self.switch.set_tunnel(holder.backend, backend.tunnel.as_ref());
-            let told = told.and_then(|()| self.switch.set_backend(*holder, backend.key, backend.way()));
+            let told = told.and_then(|()| {
+                self.switch.set_tagged_backend(*holder, backend.key, backend.way(), backend.tag)
+            });
             if let Err(error) = told {
                 tracing::error!(backend = holder.backend, "a back-end gets nothing: {error}");
             }

@@ -1,5 +1,6 @@
 //! Writes a trace into a file of another format.
 
+use std::fs::File;
 use std::path::Path;
 
 use plimsoll_synth::Record;
@@ -23,7 +24,19 @@ use crate::write::{Requests, Sink};
 /// An output that cannot be written, a format without a writer (the access logs and World Cup 98,
 /// whose records say more than a trace knows), or a value the format cannot hold.
 pub fn convert(trace: &Trace, format: Format, output: &Path) -> Result<(), TraceError> {
-    into_sink(format, output, |encode, sink| match encode {
+    write_trace(trace, format, output, None)
+}
+
+/// As [`convert`], into `file`, whose contents it replaces, for who may not open `output` any more; that still tells the compression.
+///
+/// # Errors
+/// As of [`convert`].
+pub fn convert_into(trace: &Trace, format: Format, output: &Path, file: File) -> Result<(), TraceError> {
+    write_trace(trace, format, output, Some(file))
+}
+
+fn write_trace(trace: &Trace, format: Format, output: &Path, opened: Option<File>) -> Result<(), TraceError> {
+    into_sink(format, output, opened, |encode, sink| match encode {
         Encode::WholeTrace(encode) => encode(trace, sink),
         Encode::Streaming(encode) => encode(
             Requests {
@@ -51,7 +64,7 @@ pub fn write_requests(
     format: Format,
     output: &Path,
 ) -> Result<(), TraceError> {
-    into_sink(format, output, |encode, sink| match encode {
+    into_sink(format, output, None, |encode, sink| match encode {
         Encode::WholeTrace(encode) => encode(&Trace::from_records(targets.clone(), records)?, sink),
         Encode::Streaming(encode) => encode(
             Requests { targets, fields: PresentFields::default(), records: &mut records.map(Ok) },
@@ -64,12 +77,13 @@ pub fn write_requests(
 fn into_sink(
     format: Format,
     output: &Path,
+    opened: Option<File>,
     write: impl FnOnce(&Encode, &mut Sink) -> Result<(), TraceError>,
 ) -> Result<(), TraceError> {
     let Some(writer) = &format.spec().writer else {
         return Err(not_writable(format, &output.display().to_string()));
     };
-    let mut sink = Sink::create(output)?;
+    let mut sink = Sink::create(output, opened)?;
     match write(&writer.encode, &mut sink) {
         Ok(()) => sink.finish(),
         Err(error) => Err(sink.explain(error)),

@@ -49,7 +49,7 @@ mod write;
 
 pub use after_size::FieldsAfterSize;
 pub use check::WorldCupCheck;
-pub use convert::{convert, write_requests};
+pub use convert::{convert, convert_into, write_requests};
 pub use error::TraceError;
 pub use field_map::FieldMap;
 pub use first_line::FirstLine;

@@ -25,6 +25,7 @@ struct ShownFlows {
 struct ShownFlow {
     client: String,
     address: String,
+    protocol: String,
     backend: Option<String>,
     phase: &'static str,
     age_s: f64,
@@ -89,6 +90,7 @@ pub(super) fn answer(
     let flows = found.iter().take(wanted.limit).map(|state| ShownFlow {
         client: state.flow.client.to_string(),
         address: state.flow.vip.to_string(),
+        protocol: state.protocol.to_string(),
         backend: name(state.backend),
         phase: phase_name(state.phase),
         age_s: state.age.as_secs_f64(),

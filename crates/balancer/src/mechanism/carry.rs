@@ -2,12 +2,11 @@
 
 use std::fmt::Error;
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_config::Config;
+use plimsoll_config::{Config, ListenerConfig, ListenerProtocol};
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::privileges::RunUser;
 
@@ -29,6 +28,7 @@ use crate::worker::{Scratch, Worker};
 pub(crate) struct FlowState {
     /// Both ends.
     pub(crate) flow: Flow,
+    pub(crate) protocol: ListenerProtocol,
     /// The index of the back-end, if this process knows it.
     pub(crate) backend: Option<usize>,
     /// Since it was handed off first.
@@ -106,7 +106,7 @@ pub(crate) trait Mechanism: Sized + 'static {
     fn close_idle(&self) {}
 
     /// Notifies it of the front-end's listeners.
-    fn listen(_system: &Self::System, _addresses: &[SocketAddr]) {}
+    fn listen(_system: &Self::System, _listeners: &[ListenerConfig]) {}
 
     /// Sees to what an earlier process left, with these back-ends. Called several times a second.
     fn sweep(_system: &Self::System, _backends: &[Arc<Backend>]) {}

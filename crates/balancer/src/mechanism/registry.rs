@@ -1,11 +1,10 @@
 //! The list of mechanisms.
 
 use std::fmt::Error;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use plimsoll_config::Config;
+use plimsoll_config::{Config, ListenerConfig};
 use plimsoll_datapath::privileges::RunUser;
 
 use super::carry::{Carried, ClientRequest, FlowState, Mechanism};
@@ -102,8 +101,8 @@ macro_rules! mechanisms {
                 $(if let Some(mechanism) = &self.$field { mechanism.close_idle() })*
             }
 
-            fn listen(systems: &MechanismSystems, addresses: &[SocketAddr]) {
-                $(if let Some(system) = &systems.$field { <$mechanism>::listen(system, addresses) })*
+            fn listen(systems: &MechanismSystems, listeners: &[ListenerConfig]) {
+                $(if let Some(system) = &systems.$field { <$mechanism>::listen(system, listeners) })*
             }
 
             fn sweep(systems: &MechanismSystems, backends: &[Arc<Backend>]) {

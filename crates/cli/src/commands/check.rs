@@ -139,7 +139,7 @@ fn resolve(config: &Config, path: &Path) -> Result<(), CliError> {
 
 fn summary(config: &Config, path: &Path, user: &str) -> String {
     let mut out = format!("{} is good.\n\n", path.display());
-    let listeners: Vec<String> = config.listeners.iter().map(|l| l.address.to_string()).collect();
+    let listeners: Vec<String> = config.listeners.iter().map(ToString::to_string).collect();
     let workers = config.workers;
     let mut line = |what: &str, text: &str| {
         // Writing to a String cannot fail.

@@ -1,6 +1,6 @@
 //! Destinations of converted and synthetic traces, checked before any work is done.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{IsTerminal as _, stdin, stdout};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -115,11 +115,16 @@ impl Destination {
 
     /// Checks that the file can be written, before anything in it is lost.
     pub(crate) fn begin(&self) -> Result<(), CliError> {
+        self.open().map(drop)
+    }
+
+    /// The file, in which nothing is lost yet; none where it is standard output, a device or a pipe.
+    pub(crate) fn open(&self) -> Result<Option<File>, CliError> {
         if self.is_stdout() || fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            return Ok(());
+            return Ok(None);
         }
         let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&self.path);
-        opened.map(|_| ()).map_err(|error| CliError::writing(&self.path, &error))
+        opened.map(Some).map_err(|error| CliError::writing(&self.path, &error))
     }
 
     /// The error of a write that failed after [`Destination::begin`]. Removes the incomplete file, which

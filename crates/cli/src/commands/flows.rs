@@ -56,6 +56,7 @@ struct Flows {
 struct Flow {
     client: String,
     address: String,
+    protocol: String,
     backend: Option<String>,
     phase: String,
     age_s: f64,
@@ -176,7 +177,10 @@ fn shown(flows: &Flows) -> String {
         let seconds = |s: f64| format!("{s:.1} s");
         table.row([
             flow.client.clone(),
-            flow.address.clone(),
+            match &*flow.protocol {
+                "tcp" => flow.address.clone(),
+                other => format!("{}/{other}", flow.address),
+            },
             flow.backend.clone().unwrap_or_else(|| "-".to_owned()),
             flow.phase.clone(),
             seconds(flow.age_s),

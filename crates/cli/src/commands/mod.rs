@@ -24,3 +24,4 @@ pub(crate) mod shim;
 pub(crate) mod simulate;
 pub(crate) mod trace;
 pub(crate) mod tunnel_end;
+pub(crate) mod vlan_end;

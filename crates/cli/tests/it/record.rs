@@ -5,9 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use plimsoll_testkit::eventually;
 use serde_json::Value;
 
 use crate::common::{plimsoll, text};
+use crate::rights::{NOBODY, Rights};
 
 /// Serves each connection until its client ends it: `/N` has N bytes, others are not there.
 fn server() -> u16 {
@@ -112,6 +114,11 @@ fn a_signal_ends_it_and_everything_is_recorded_on_demand() {
     let out = dir.path().join("seen.csv");
     let port = server();
     let child = record(port, &out, &["--include-all", "--duration", "600s"]);
+    // What comes from the network is read without privileges.
+    if rustix::process::geteuid().is_root() {
+        let given_away = Rights::trimmed(NOBODY, 0);
+        eventually("privileges are given away", || Rights::of(child.id(), 2) == given_away);
+    }
     ask(port, &["/none", "/3"]);
     let pid = i32::try_from(child.id()).unwrap();
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::INT)

@@ -6,7 +6,7 @@ use crate::read::peers::PlacedListener;
 use crate::read::tables::one;
 use crate::reader::ConfigReader;
 use crate::sections::{
-    DirectAttach, DirectConfig, DirectVia, LoadInformationConfig, LoadSource, MechanismKind, PolicyConfig,
+    DirectConfig, ListenerProtocol, LoadInformationConfig, LoadSource, MechanismKind, PolicyConfig,
     ShadowConfig,
 };
 
@@ -33,16 +33,25 @@ pub(super) fn read<'a>(
     let direct = DirectConfig::read(reader, &section);
     if is_direct {
         check(reader, root, chosen, loads);
-        if let Some(direct) = &direct
-            && direct.via != DirectVia::Ethernet
-            && direct.attach == DirectAttach::Xdp
-        {
-            let what = format!("is not possible with `via = \"{}\"`", direct.via);
-            let remedy = "write `attach = \"tc\"`, or leave it out".to_owned();
-            reader.wrong("direct.attach", span_of(root, "direct.attach"), (what, remedy));
-        }
     }
     Some(direct.filter(|_| is_direct))
+}
+
+/// Datagrams are distributed at layer 4 alone.
+pub(super) fn check_protocols(
+    reader: &mut ConfigReader<'_>,
+    listeners: &[PlacedListener],
+    mechanism: MechanismKind,
+) {
+    if mechanism == MechanismKind::Direct {
+        return;
+    }
+    for listener in listeners.iter().filter(|l| l.protocol == ListenerProtocol::Udp) {
+        let what = format!("`mechanism = \"{mechanism}\"` serves no datagrams");
+        let remedy = "write `mechanism = \"direct\"`, or `protocol = \"tcp\"`".to_owned();
+        let span = listener.protocol_span.clone();
+        reader.wrong(&format!("{}.protocol", listener.path), span, (what, remedy));
+    }
 }
 
 /// Checks that what else is configured can be done at layer 4.

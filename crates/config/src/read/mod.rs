@@ -23,8 +23,8 @@ use crate::read::tables::{if_there, list, one, part, switched};
 use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, ClassesConfig, DecisionLogConfig, EjectionConfig, Forwarded,
-    HealthConfig, Limits, ListenerConfig, LoadInformationConfig, MechanismKind, PolicyConfig, Root, SECTIONS,
-    ShadowConfig, TargetConfig, Timeouts, section,
+    HealthConfig, Limits, ListenerProtocol, LoadInformationConfig, MechanismKind, PolicyConfig, Root,
+    SECTIONS, ShadowConfig, TargetConfig, Timeouts, section,
 };
 
 /// The most bytes of a configuration file.
@@ -94,6 +94,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let backend_sections = backend_list(reader, root, discovery_section.table.is_some())?;
     let answering = peers::backends(reader, &backend_sections);
     peers::check(reader, &listeners, &answering);
+    direct::check_protocols(reader, &listeners, mechanism);
     let partitions = partitions::read(reader, root, &answering, mechanism)?;
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
     let policy = part(reader, root, PolicyConfig::read, "policy");
@@ -125,7 +126,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
     let Root { workers, user, seccomp, .. } = keys?;
     Some(Config {
-        listeners: listeners.iter().map(|l| ListenerConfig { address: l.address }).collect(),
+        listeners: listeners.iter().map(PlacedListener::config).collect(),
         backends,
         discovery,
         partitions,
@@ -190,7 +191,9 @@ fn separate_admin(
     listeners: &[PlacedListener],
 ) {
     let Some(admin) = admin else { return };
-    let Some(other) = listeners.iter().find(|l| peers::collide(l.address, admin.address)) else { return };
+    let is_taken =
+        |l: &PlacedListener| l.protocol == ListenerProtocol::Tcp && peers::collide(l.address, admin.address);
+    let Some(other) = listeners.iter().find(|l| is_taken(l)) else { return };
     let what = format!("{} collides with {} on {}", admin.address, other.path, other.address);
     let remedy = "choose another port, or write `enabled = false` in [admin]".to_owned();
     // If the admin API has its default address, point at the listener.

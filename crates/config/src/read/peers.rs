@@ -9,7 +9,7 @@ use plimsoll_policy::Weight;
 
 use crate::address::HostPort;
 use crate::reader::{ConfigReader, DeclaredTable};
-use crate::sections::{BackendConfig, ListenerConfig};
+use crate::sections::{BackendConfig, ListenerConfig, ListenerProtocol};
 
 const LISTENERS_MAX: usize = 64;
 const BACKENDS_MAX: usize = 65_534;
@@ -24,8 +24,16 @@ pub(super) fn collide(a: SocketAddr, b: SocketAddr) -> bool {
 /// A listener with its place in the file.
 pub(super) struct PlacedListener {
     pub(super) address: SocketAddr,
+    pub(super) protocol: ListenerProtocol,
     pub(super) path: String,
     pub(super) span: Range<usize>,
+    pub(super) protocol_span: Range<usize>,
+}
+
+impl PlacedListener {
+    pub(super) fn config(&self) -> ListenerConfig {
+        ListenerConfig { address: self.address, protocol: self.protocol }
+    }
 }
 
 /// Where clients connect.
@@ -36,14 +44,18 @@ pub(super) fn listeners<'a>(
     too_many(reader, sections, LISTENERS_MAX);
     let mut out: Vec<PlacedListener> = Vec::new();
     for section in sections.iter().take(LISTENERS_MAX) {
-        let Some(ListenerConfig { address }) = ListenerConfig::read(reader, section) else { continue };
+        let Some(config) = ListenerConfig::read(reader, section) else { continue };
+        let ListenerConfig { address, protocol } = config;
         let span = section.span_of("address");
-        if let Some(other) = out.iter().find(|other| collide(other.address, address)) {
+        let is_taken =
+            |other: &&PlacedListener| other.protocol == protocol && collide(other.address, address);
+        if let Some(other) = out.iter().find(is_taken) {
             let what = format!("{address} collides with {} on {}", other.path, other.address);
             let remedy = "choose another port or remove one of the two".to_owned();
             reader.wrong(&section.key("address"), span.clone(), (what, remedy));
         }
-        out.push(PlacedListener { address, path: section.path.clone(), span });
+        let protocol_span = section.span_of("protocol");
+        out.push(PlacedListener { address, protocol, path: section.path.clone(), span, protocol_span });
     }
     out
 }

@@ -1,5 +1,6 @@
 //! Listeners and back-ends.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +9,9 @@ use plimsoll_policy::Weight;
 
 use super::partitions::HeldPartitions;
 use crate::address::{HostPort, host_port, socket};
-use crate::declare::{KeyForm, KeyValue, keys};
+use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Required, Words};
-use crate::keys::KeyKind::{self, Integer, Number, Text, Texts};
+use crate::keys::KeyKind::{self, Choice, Integer, Number, Text, Texts};
 use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::{self, ConfigValue, show_duration};
 
@@ -20,6 +21,27 @@ keys! {
         /// Where to listen; port 0 lets the system choose.
         "address" address: SocketAddr =
             Required, Text("IP address and port, e.g. \"0.0.0.0:8080\" or \"[::]:8080\"");
+        /// What clients speak there: `tcp`, connections; `udp`, datagrams, with `mechanism = "direct"` only. Two listeners may have the
+        /// same address if one is of each.
+        "protocol" protocol: ListenerProtocol = Is("tcp"), Choice(ListenerProtocol::WORDS);
+    }
+}
+
+words! {
+    /// What clients speak at a listener.
+    pub enum ListenerProtocol {
+        Tcp = "tcp" / "Connections.",
+        Udp = "udp" / "Datagrams.",
+    }
+}
+
+/// The address; of one for datagrams with `/udp` behind it.
+impl fmt::Display for ListenerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            ListenerProtocol::Tcp => self.address.fmt(f),
+            ListenerProtocol::Udp => write!(f, "{}/udp", self.address),
+        }
     }
 }
 
@@ -57,6 +79,8 @@ keys! {
         "agent" agent: Option<HostPort> = Words("no agent"), Text("host and port, e.g. \"10.0.0.1:7400\"");
         /// UDP port of its address at which its agent tells its load; see `load_information`.
         "load_port" load_port: u32 = Is("7401"), Integer { min: 1, max: 65_535 };
+        /// The VLAN of its frames with `mechanism = "direct"`, in place of the tag with which they come; 0: none.
+        "vlan" vlan: Option<u16> = Words("the tag with which they come"), Integer { min: 0, max: 4094 } => Vlan;
         /// The partitions that it holds; see `partitions`. It gets requests for these alone.
         "partitions" partitions: Vec<u16> =
             Words("all"), Texts("the number of a partition, e.g. \"0\"") => HeldPartitions;
@@ -109,6 +133,24 @@ impl KeyForm<Option<Duration>> for Resolve {
 
     fn show(time: &Option<Duration>) -> Option<ConfigValue> {
         Some(ConfigValue::Text(time.map_or_else(|| "once".to_owned(), show_duration)))
+    }
+}
+
+/// The number of a VLAN, if there is one.
+struct Vlan;
+
+impl KeyForm<Option<u16>> for Vlan {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<u16>> {
+        let Some(found) = section.found(name) else { return Some(None) };
+        Some(reader.integer_of(&found).and_then(|number| u16::try_from(number).ok()))
+    }
+
+    fn show(number: &Option<u16>) -> Option<ConfigValue> {
+        number.map(|number| ConfigValue::Integer(number.into()))
     }
 }
 

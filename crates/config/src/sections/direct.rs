@@ -23,7 +23,7 @@ keys! {
         /// interface and its driver can do it, or else by tc.
         "attach" attach: DirectAttach = Is("auto"), Choice(DirectAttach::WORDS), restart;
         /// How packets get to back-ends: `ethernet`, as they are, to back-ends on the same Ethernet segment; `ipip` and `gue`, in a
-        /// tunnel to back-ends behind routers, on which `plimsoll tunnel-end` takes them out. With a tunnel, `attach` is `tc`.
+        /// tunnel to back-ends behind routers, on which `plimsoll tunnel-end` takes them out.
         "via" via: DirectVia = Is("ethernet"), Choice(DirectVia::WORDS), restart;
         /// Choices that are made ahead for each CPU on which connections begin. Each counts as load until a connection takes it.
         "choices" choices: usize = Is("8"), Integer { min: 1, max: 64 };
@@ -34,6 +34,8 @@ keys! {
         "opening" opening: u32 = Is("65536"), Integer { min: 1024, max: 10_000_000 }, restart;
         /// After how long without a packet of its client a connection is forgotten.
         "idle_timeout" idle_timeout: Duration = Is("15m"), KeyKind::Duration;
+        /// After how long without a datagram between two ports they are forgotten; the next one may go to another back-end.
+        "datagram_timeout" datagram_timeout: Duration = Is("60s"), KeyKind::Duration;
         /// What becomes of the connections of a back-end that is down: `reset`, their clients are reset; `wait`, their packets are
         /// sent to it nevertheless.
         "on_failure" on_failure: OnFailure = Is("reset"), Choice(OnFailure::WORDS);

@@ -23,7 +23,7 @@ use crate::keys::SectionSpec;
 
 pub use admin::Admin;
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
-pub use backends::{BackendConfig, BackendName, ListenerConfig};
+pub use backends::{BackendConfig, BackendName, ListenerConfig, ListenerProtocol};
 pub use classes::{ClassFile, ClassesConfig, class_costs};
 pub use direct::{DirectAttach, DirectConfig, DirectVia, OnFailure, OnStop};
 pub use discovery::{DiscoveryConfig, DiscoveryTransport};

@@ -57,6 +57,10 @@ fn listeners_are_matched_by_address() {
         lines(&old, &new),
         ["listener 127.0.0.1:8081: added", "listener [::1]:8080: added", "listener 127.0.0.1:8080: removed"]
     );
+    // The same address for datagrams is another listener.
+    let direct = format!("mechanism = \"direct\"\n{old}[direct]\ninterfaces = [\"eth0\"]\n");
+    let both = format!("{direct}[[listener]]\naddress = \"127.0.0.1:8080\"\nprotocol = \"udp\"\n");
+    assert_eq!(lines(&direct, &both), ["listener 127.0.0.1:8080/udp: added"]);
 }
 
 #[test]

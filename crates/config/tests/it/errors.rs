@@ -124,10 +124,9 @@ const BAD: &[(&str, &str)] = &[
     ("direct.choices", "[direct]\ninterfaces = [\"eth0\"]\nchoices = 65\n"),
     ("direct.attach", "[direct]\ninterfaces = [\"eth0\"]\nattach = \"ebpf\"\n"),
     ("direct.interfaces", "mechanism = \"direct\"\n"),
-    (
-        "direct.attach",
-        "mechanism = \"direct\"\n[direct]\ninterfaces = [\"eth0\"]\nvia = \"gue\"\nattach = \"xdp\"\n",
-    ),
+    ("listener[1].protocol", "[[listener]]\naddress = \"10.0.0.1:53\"\nprotocol = \"udp\"\n"),
+    ("listener[1].protocol", "[[listener]]\naddress = \"10.0.0.1:53\"\nprotocol = \"sctp\"\n"),
+    ("backend[1].vlan", "[[backend]]\naddress = \"h:1\"\nvlan = 4095\n"),
     ("policy.name", "mechanism = \"direct\"\n[direct]\ninterfaces = [\"eth0\"]\n[policy]\nname = \"lard\"\n"),
     (
         "load_information.from",

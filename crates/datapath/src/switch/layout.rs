@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use plimsoll_wire::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
 
-use crate::layout::{NextHop, flow_at, u32_at, u64_at};
+use crate::layout::{Mac, NextHop, flow_at, u32_at, u64_at};
 
 /// Bytes of `struct conn_key`.
 pub(crate) const CONN_KEY_BYTES: usize = FLOW_KEY_BYTES + 4;
@@ -12,6 +12,10 @@ pub(crate) const CONN_KEY_BYTES: usize = FLOW_KEY_BYTES + 4;
 pub(crate) const CONN_BYTES: usize = 64;
 /// Bytes of `struct switch_backend`.
 pub(crate) const BACKEND_BYTES: usize = 40;
+/// Places in `struct switch_interfaces`.
+pub(crate) const MOST_INTERFACES: usize = 32;
+/// Bytes of `struct switch_interface`.
+const INTERFACE_BYTES: usize = 16;
 /// Bytes of `struct service_key`.
 pub(crate) const SERVICE_BYTES: usize = 20;
 /// Bytes of `struct sample` without its payload.
@@ -23,6 +27,7 @@ const USABLE: u32 = 1;
 const FIN: u32 = 1;
 const RST: u32 = 2;
 const HASHED: u32 = 4;
+const VLAN_SET: u32 = 0x10000;
 
 /// A transport protocol whose connections the switch distributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,9 +99,40 @@ impl ConnHolder {
     }
 }
 
+/// The VLAN tag of frames for a back-end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FrameTag {
+    /// As the client's frame has it.
+    #[default]
+    Kept,
+    /// None.
+    Removed,
+    /// Of this VLAN, 1 to 4094, in place of another one.
+    Vlan(u16),
+}
+
+impl FrameTag {
+    /// The largest number of a VLAN.
+    pub const MOST: u16 = 4094;
+
+    fn word(self) -> u32 {
+        match self {
+            Self::Kept => 0,
+            Self::Removed => VLAN_SET,
+            Self::Vlan(number) => VLAN_SET | u32::from(number),
+        }
+    }
+}
+
 /// A back-end, to which packets are sent if there is a next hop.
-pub(crate) fn backend(holder: ConnHolder, key: u64, next_hop: Option<&NextHop>) -> [u8; BACKEND_BYTES] {
+pub(crate) fn backend(
+    holder: ConnHolder,
+    key: u64,
+    next_hop: Option<&NextHop>,
+    tag: FrameTag,
+) -> [u8; BACKEND_BYTES] {
     let mut bytes = [0; BACKEND_BYTES];
+    bytes[28..32].copy_from_slice(&tag.word().to_ne_bytes());
     if let Some(next_hop) = next_hop {
         bytes[..6].copy_from_slice(&next_hop.mac);
         bytes[8..14].copy_from_slice(&next_hop.own_mac);
@@ -106,6 +142,19 @@ pub(crate) fn backend(holder: ConnHolder, key: u64, next_hop: Option<&NextHop>) 
     bytes[20..24].copy_from_slice(&holder.word().to_ne_bytes());
     bytes[32..].copy_from_slice(&key.to_ne_bytes());
     bytes
+}
+
+/// `struct switch_interfaces`: numbers of interfaces, MAC addresses, and whether they are virtual. `None` if there are too many.
+pub(crate) fn interfaces(all: impl Iterator<Item = (u32, Mac, bool)>) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; MOST_INTERFACES * INTERFACE_BYTES];
+    let mut places = bytes.chunks_mut(INTERFACE_BYTES);
+    for (index, mac, is_virtual) in all {
+        let place = places.next()?;
+        place[..6].copy_from_slice(&mac);
+        place[8..12].copy_from_slice(&index.to_ne_bytes());
+        place[12..].copy_from_slice(&u32::from(is_virtual).to_ne_bytes());
+    }
+    Some(bytes)
 }
 
 /// Who has, or has had, an index, and its key.

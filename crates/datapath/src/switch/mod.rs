@@ -20,11 +20,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::Mac;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::layout::NextHop;
 use crate::loader::{Aligned, LoadPlan, MovedMap, load};
-use crate::netlink::LOOPBACK;
+use crate::netlink::{LOOPBACK, NetworkInterface};
 use crate::pins::Pins;
 use crate::privileges::RunUser;
 use crate::trial::{ProgramTrial, try_frame};
@@ -33,8 +32,8 @@ pub use choices::ChoiceRings;
 pub use counters::{BackendCounters, SwitchCounters};
 pub use events::{ConnEvents, Samples};
 pub use layout::{
-    ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, PacketSample, PreparedChoice, SwitchConn,
-    Transport,
+    ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, FrameTag, PacketSample, PreparedChoice,
+    SwitchConn, Transport,
 };
 pub use places::SwitchHook;
 use places::SwitchPlaces;
@@ -171,12 +170,8 @@ impl Switch {
             pins,
         };
         switch.set_sample_bytes(config.sample_bytes)?;
-        // Where programs are tried out.
-        switch.note_interface(LOOPBACK, [0; 6])?;
         let links = SwitchPlaces::links(&config.interfaces)?;
-        for (index, mac) in links.iter().map(|link| (link.index, link.mac)) {
-            switch.note_interface(index, mac.unwrap_or_default())?;
-        }
+        switch.note_interfaces(&links)?;
         let programs = (switch.tc.as_fd(), switch.xdp.as_fd(), id_of(&switch.services)?);
         switch.places = SwitchPlaces::attach(switch.pins.instance(), &links, config.hook, programs)?;
         moved.iter().try_for_each(MovedMap::catch_up)?;
@@ -184,11 +179,16 @@ impl Switch {
         Ok(switch)
     }
 
-    fn note_interface(&self, index: u32, mac: Mac) -> Result<(), DatapathError> {
-        let mut word = [0; 8];
-        word[..6].copy_from_slice(&mac);
-        let noted = self.interfaces.update(&index.to_ne_bytes(), &word, MapFlags::ANY);
-        noted.map_err(failed("cannot note an interface"))
+    /// Notes where packets arrive, and last the interface at which programs are tried out.
+    fn note_interfaces(&self, links: &[NetworkInterface]) -> Result<(), DatapathError> {
+        let arrivals = links.iter().map(|link| (link.index, link.mac.unwrap_or_default(), link.is_virtual));
+        let entry = layout::interfaces(arrivals.chain([(LOOPBACK, [0; 6], false)]));
+        let entry = entry.ok_or_else(|| {
+            let text = format!("a switch has at most {} interfaces", layout::MOST_INTERFACES - 1);
+            DatapathError::Invalid(text)
+        })?;
+        let noted = self.interfaces.update(&0_u32.to_ne_bytes(), &entry, MapFlags::ANY);
+        noted.map_err(failed("cannot note the interfaces"))
     }
 
     /// How the program is attached to each interface, for people: `eth0 by tc`.
@@ -232,12 +232,32 @@ impl Switch {
         key: u64,
         next_hop: Option<&NextHop>,
     ) -> Result<(), DatapathError> {
+        self.set_tagged_backend(holder, key, next_hop, FrameTag::Kept)
+    }
+
+    /// The same, and its frames have this VLAN tag. With [`FrameTag::Kept`] packets in tunnels have none, as they leave the segment.
+    ///
+    /// # Errors
+    /// As of [`Switch::set_backend`], and [`DatapathError::Invalid`] for a VLAN that cannot be.
+    pub fn set_tagged_backend(
+        &self,
+        holder: ConnHolder,
+        key: u64,
+        next_hop: Option<&NextHop>,
+        tag: FrameTag,
+    ) -> Result<(), DatapathError> {
+        if let FrameTag::Vlan(number) = tag
+            && !(1..=FrameTag::MOST).contains(&number)
+        {
+            let text = format!("{number} is no VLAN: they have numbers from 1 to {}", FrameTag::MOST);
+            return Err(DatapathError::Invalid(text));
+        }
         if usize::from(holder.backend) >= MOST_BACKENDS {
             let text = format!("a switch has at most {MOST_BACKENDS} back-ends at a time");
             return Err(DatapathError::Invalid(text));
         }
         next_hop.map_or(Ok(()), NextHop::check)?;
-        let entry = layout::backend(holder, key, next_hop);
+        let entry = layout::backend(holder, key, next_hop, tag);
         let index = u32::from(holder.backend).to_ne_bytes();
         self.backends.update(&index, &entry, MapFlags::ANY).map_err(failed("cannot set a back-end"))
     }

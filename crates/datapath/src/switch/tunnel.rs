@@ -68,7 +68,7 @@ impl Tunnel {
 
 impl Switch {
     /// Packets for the back-end of this index go by `tunnel` from now on, or else as they are. To be told before
-    /// [`Switch::set_backend`]; for the hook [`super::SwitchHook::Tc`] alone.
+    /// [`Switch::set_backend`].
     ///
     /// # Errors
     /// [`DatapathError::Invalid`] for an index that is too large or a tunnel between families; the kernel's.

@@ -1,7 +1,7 @@
 //! Facts about this machine.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use super::question::{Question, Role};
 use super::raw;
 use crate::netlink::{LOOPBACK, NetworkInterface, addresses, links};
 use crate::pin_home::PinHome;
+use crate::switch::Transport;
 use crate::{forwarder, guard, neighbor, pins, sysctl};
 
 /// How long a peer may take to say its MAC address.
@@ -51,7 +52,7 @@ pub(super) struct SystemFacts {
     /// Virtual addresses, and where this machine has them.
     pub(super) vips: Vec<(IpAddr, Vec<String>)>,
     /// Addresses at which nobody may listen, and whether somebody does.
-    pub(super) unused: Vec<(SocketAddr, bool)>,
+    pub(super) unused: Vec<(SocketAddr, Transport, bool)>,
     pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
 }
 
@@ -106,7 +107,7 @@ pub(super) fn gather(question: &Question) -> SystemFacts {
         routes: sysctl::read("ipv4", "all", "forwarding").is_ok_and(|value| value != 0),
         interfaces: question.interfaces.iter().map(interface).collect(),
         vips: question.vips.iter().map(|vip| (*vip, holders(*vip, &links))).collect(),
-        unused: question.unused.iter().map(|address| (*address, is_listened_at(*address))).collect(),
+        unused: question.unused.iter().map(|&(at, by)| (at, by, is_listened_at(at, by))).collect(),
         peers: question.peers.iter().map(|peer| (*peer, resolve(*peer))).collect(),
     }
 }
@@ -136,8 +137,12 @@ fn holders(vip: IpAddr, links: &[NetworkInterface]) -> Vec<String> {
 }
 
 /// Whether a socket listens there, or at all addresses of that port.
-fn is_listened_at(address: SocketAddr) -> bool {
-    TcpListener::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+fn is_listened_at(address: SocketAddr, by: Transport) -> bool {
+    let bound = match by {
+        Transport::Tcp => TcpListener::bind(address).map(drop),
+        Transport::Udp => UdpSocket::bind(address).map(drop),
+    };
+    bound.is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }
 
 fn resolve(peer: IpAddr) -> Result<(), String> {

@@ -6,6 +6,7 @@ use super::diagnosis;
 use super::facts::{Interface, ProgramsTried, SystemFacts};
 use super::finding::Finding;
 use super::question::Role;
+use crate::switch::Transport;
 
 pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     let mut findings = vec![kernel(facts)];
@@ -27,7 +28,7 @@ pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
         }
     }
     findings.extend(facts.vips.iter().map(|(vip, holders)| judge_vip(facts, *vip, holders)));
-    findings.extend(facts.unused.iter().map(|(address, is_used)| judge_unused(*address, *is_used)));
+    findings.extend(facts.unused.iter().map(|&(address, by, is_used)| judge_unused(address, by, is_used)));
     findings.extend(facts.peers.iter().map(|(peer, found)| judge_peer(*peer, found)));
     findings
 }
@@ -281,18 +282,23 @@ fn judge_vip(facts: &SystemFacts, vip: IpAddr, holders: &[String]) -> Finding {
 }
 
 /// A socket there would answer clients of a back-end that is gone, and back-ends' connections would be unknown to it.
-fn judge_unused(address: SocketAddr, is_used: bool) -> Finding {
-    let name = format!("listener {address}");
+fn judge_unused(address: SocketAddr, by: Transport, is_used: bool) -> Finding {
+    let (name, told, sockets) = match by {
+        Transport::Tcp => (format!("listener {address}"), "are reset", "-ltnp"),
+        Transport::Udp => {
+            (format!("listener {address}/udp"), "are told that the port is unreachable", "-lunp")
+        }
+    };
     match is_used {
         false => Finding::ok(
             name,
-            "nobody of this machine listens there: clients of a back-end that is gone are reset",
+            format!("nobody of this machine listens there: clients of a back-end that is gone {told}"),
         ),
         true => Finding::warning(
             name,
             "a process of this machine listens there, and gets what no back-end is there for",
             format!(
-                "stop it, or have it listen at other addresses (`ss -ltnp 'sport = {}'`)",
+                "stop it, or have it listen at other addresses (`ss {sockets} 'sport = {}'`)",
                 address.port()
             ),
         ),

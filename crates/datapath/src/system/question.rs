@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::switch::Transport;
+
 /// The role of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -22,8 +24,8 @@ pub struct Question {
     pub vips: Vec<IpAddr>,
     /// Ports to be bound, as far as they are known.
     pub ports: Vec<u16>,
-    /// Where nobody may listen: this machine's kernel is to reset clients there.
-    pub unused: Vec<SocketAddr>,
+    /// Where nobody may listen: this machine's kernel is to tell clients there that their back-end is gone.
+    pub unused: Vec<(SocketAddr, Transport)>,
     /// The machines on the other side: back-ends of a front-end, front-ends of a back-end.
     pub peers: Vec<IpAddr>,
 }

@@ -21,6 +21,8 @@ mod switch_beginnings;
 mod switch_model;
 mod switch_mutants;
 mod switch_tunnel;
+mod switch_vlan;
+mod switch_ways;
 mod tcp;
 mod tcp_cost;
 mod tcp_transfer;

@@ -271,6 +271,11 @@ impl Model {
         self.conns.insert(conn, Known { backend, seq_end, is_over: false });
     }
 
+    /// Whether the frame is a router's error about a packet.
+    pub(crate) fn is_error(frame: &[u8]) -> bool {
+        matches!(read(frame), Some(Content::Error(_)))
+    }
+
     /// Which back-end gets the frame, if one does.
     pub(crate) fn judge(&mut self, frame: &[u8]) -> Option<u16> {
         match read(frame)? {

@@ -12,7 +12,7 @@ use crate::switch_model::Model;
 const MUTANTS: usize = 30_000;
 
 /// SplitMix64.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -37,9 +37,9 @@ fn tagged(frame: &[u8], kind: u16) -> Vec<u8> {
     tagged
 }
 
-/// Frames of all kinds that the program tells apart, of one connection.
-fn frames(client: SocketAddr, vip: SocketAddr) -> Vec<Vec<u8>> {
-    let packet = |flags| Packet::new(client, vip, flags).payload(40);
+/// Frames of all kinds that the program tells apart, of one connection, with so much payload.
+pub(crate) fn frames(client: SocketAddr, vip: SocketAddr, payload_bytes: usize) -> Vec<Vec<u8>> {
+    let packet = |flags| Packet::new(client, vip, flags).payload(payload_bytes);
     let mut frames: Vec<_> = [SYN, ACK, FIN | ACK, RST, SYN | ACK].map(|f| packet(f).frame()).into();
     frames.push(packet(0).udp(&[7; 30]));
     frames.extend([packet(ACK).fragment(true), packet(ACK).fragment(false), packet(SYN).fragment(true)]);
@@ -64,7 +64,7 @@ fn frames(client: SocketAddr, vip: SocketAddr) -> Vec<Vec<u8>> {
 }
 
 /// Changes a frame at one to four places, mostly in its headers, or cuts it off.
-fn mutant(frame: &[u8], random: &mut Random) -> Vec<u8> {
+pub(crate) fn mutant(frame: &[u8], random: &mut Random) -> Vec<u8> {
     let mut mutant = frame.to_vec();
     for _ in 0..=random.below(4) {
         let headers = mutant.len().min(100);
@@ -92,6 +92,23 @@ fn mutant(frame: &[u8], random: &mut Random) -> Vec<u8> {
     mutant
 }
 
+/// Establishes a connection where the hash would not place it.
+pub(crate) fn establish(world: &mut World, model: &mut Model, client: SocketAddr, vip: SocketAddr) {
+    let syn = Packet::new(client, vip, SYN).numbers(999, 0).frame();
+    let other = Packet::new(client, vip, SYN).numbers(1, 0).frame();
+    let chosen = (world.backend(&other).unwrap() + 1) % 3;
+    world.with_choice(PreparedChoice { number: 1, backend: chosen }, |world| world.backend(&syn));
+    assert_eq!(world.backend(&Packet::new(client, vip, ACK).numbers(1000, 1).frame()), Some(chosen));
+    let conn = SwitchConn { flow: Flow::new(client, vip), transport: Transport::Tcp };
+    model.know(conn, chosen, 1000);
+}
+
+/// Whether the kernel tries no such frame, as it is shorter than its headers.
+pub(crate) fn is_untried(world: &World, frame: &[u8]) -> bool {
+    let shortest = if frame.get(12..14) == Some(&[0x86, 0xdd]) { 54 } else { 34 };
+    frame.len() < shortest && world.switch.try_frame(world.hook, frame, 1).is_err()
+}
+
 #[test]
 fn mutants_are_judged_as_the_model_does() {
     for hook in HOOKS {
@@ -99,24 +116,15 @@ fn mutants_are_judged_as_the_model_does() {
         let mut model = Model::new(VIPS.map(|vip| vip.parse().unwrap()).into());
         let mut good = Vec::new();
         for (client, vip) in pairs() {
-            // Established where the hash would not place it.
-            let syn = Packet::new(client, vip, SYN).numbers(999, 0).frame();
-            let other = Packet::new(client, vip, SYN).numbers(1, 0).frame();
-            let chosen = (world.backend(&other).unwrap() + 1) % 3;
-            world.with_choice(PreparedChoice { number: 1, backend: chosen }, |world| world.backend(&syn));
-            assert_eq!(world.backend(&Packet::new(client, vip, ACK).numbers(1000, 1).frame()), Some(chosen));
-            let conn = SwitchConn { flow: Flow::new(client, vip), transport: Transport::Tcp };
-            model.know(conn, chosen, 1000);
-            good.extend(frames(client, vip));
+            establish(&mut world, &mut model, client, vip);
+            good.extend(frames(client, vip, 40));
         }
         let mut random = Random(19);
         let (mut judged, mut forwarded) = (0, 0);
         for number in 0..MUTANTS + good.len() {
             let base = &good[number % good.len()];
             let frame = if number < good.len() { base.clone() } else { mutant(base, &mut random) };
-            // The kernel tries no frame that is shorter than its headers.
-            let shortest = if frame.get(12..14) == Some(&[0x86, 0xdd]) { 54 } else { 34 };
-            if frame.len() < shortest && world.switch.try_frame(hook, &frame, 1).is_err() {
+            if is_untried(&world, &frame) {
                 continue;
             }
             let expected = model.judge(&frame);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::switch::{Switch, SwitchConfig, SwitchConn, SwitchHook, Transport};
+use plimsoll_datapath::switch::{FrameTag, Switch, SwitchConfig, SwitchConn, SwitchHook, Transport};
 use plimsoll_datapath::{DatapathError, NextHop, Vip, neighbor};
 use plimsoll_lab::{Lab, LabConfig, Node};
 use plimsoll_policy::{
@@ -185,6 +185,7 @@ impl World {
             state: if down.contains(&backend) { SwitchBackendState::Down } else { SwitchBackendState::Up },
             next_hop: Some(self.hops[usize::from(backend)]),
             tunnel: None,
+            tag: FrameTag::Kept,
         };
         (0..BACKENDS).map(one).collect()
     }

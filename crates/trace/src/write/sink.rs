@@ -33,12 +33,17 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn create(output: &Path) -> Result<Self, TraceError> {
+    /// Into the file of this name, or into `opened`, which replaces its contents.
+    pub(crate) fn create(output: &Path, opened: Option<File>) -> Result<Self, TraceError> {
         let path = output.display().to_string();
-        let file: Box<dyn Write + Send> = if path == "-" {
-            Box::new(io::stdout())
-        } else {
-            Box::new(File::create(output).map_err(|e| TraceError::write(&path, e.to_string()))?)
+        let failed = |error: io::Error| TraceError::write(&path, error.to_string());
+        let file: Box<dyn Write + Send> = match opened {
+            Some(file) => {
+                file.set_len(0).map_err(failed)?;
+                Box::new(file)
+            }
+            None if path == "-" => Box::new(io::stdout()),
+            None => Box::new(File::create(output).map_err(failed)?),
         };
         let plain = BufWriter::with_capacity(BUFFER_BYTES, file);
         let ending = output.extension().and_then(|e| e.to_str()).unwrap_or("");

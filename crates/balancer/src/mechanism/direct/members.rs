@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{BackendName, OnFailure};
-use plimsoll_datapath::switch::{Tunnel, TunnelKind};
+use plimsoll_datapath::switch::{FrameTag, Tunnel, TunnelKind};
 use plimsoll_datapath::{DatapathError, NextHop, Way, neighbor, way};
 use plimsoll_policy::Health;
 use plimsoll_switch::{SwitchBackend, SwitchBackendState};
@@ -131,6 +131,8 @@ pub(super) fn members(shared: &FrontEndShared, ways: &Ways) -> Vec<SwitchBackend
         };
         backends.iter().map(of).collect::<Vec<_>>()
     });
+    let tags: BTreeMap<&str, u16> =
+        config.backends.iter().filter_map(|b| Some((&*b.name, b.vlan?))).collect();
     let mut members = Vec::new();
     for (backend, known) in backends.iter().zip(known) {
         let (Ok(address), Some((weight, load))) = (&backend.address, known) else { continue };
@@ -150,9 +152,20 @@ pub(super) fn members(shared: &FrontEndShared, ways: &Ways) -> Vec<SwitchBackend
             state,
             next_hop: found.map(|(hop, _)| hop),
             tunnel: found.and_then(|(_, tunnel)| tunnel),
+            tag: tag_of(&tags, &backend.name),
         });
     }
     members
+}
+
+/// The VLAN tag of frames for a back-end. One of several addresses of a name is called `NAME@ADDRESS`.
+fn tag_of(tags: &BTreeMap<&str, u16>, name: &str) -> FrameTag {
+    let configured = name.split_once('@').map_or(name, |(configured, _)| configured);
+    match tags.get(configured) {
+        None => FrameTag::Kept,
+        Some(0) => FrameTag::Removed,
+        Some(number) => FrameTag::Vlan(*number),
+    }
 }
 
 /// What every switch knows a back-end by: depends on name and address alone. One that moves is another one, so that connections that

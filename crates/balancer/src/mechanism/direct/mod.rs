@@ -14,11 +14,10 @@ mod threads;
 
 use std::convert::Infallible;
 use std::fmt::Error;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use plimsoll_config::Config;
+use plimsoll_config::{Config, ListenerConfig};
 use plimsoll_datapath::privileges::RunUser;
 
 pub(crate) use system::DirectSystem;
@@ -53,8 +52,8 @@ impl Mechanism for Direct {
         match parcel {}
     }
 
-    fn listen(system: &DirectSystem, addresses: &[SocketAddr]) {
-        system.serve(addresses);
+    fn listen(system: &DirectSystem, listeners: &[ListenerConfig]) {
+        system.serve(listeners);
     }
 
     fn clear(system: &DirectSystem) {

@@ -1,11 +1,13 @@
 //! The packet program and what is shown of it.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plimsoll_config::{BackendName, Config, DirectAttach, DirectConfig, DirectVia, MechanismKind, OnStop};
+use plimsoll_config::{
+    BackendName, Config, DirectAttach, DirectConfig, DirectVia, ListenerConfig, ListenerProtocol,
+    MechanismKind, OnStop,
+};
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_datapath::switch::{
     ConnHolder, ConnTable, Switch, SwitchConfig, SwitchHook, Transport, TunnelKind,
@@ -62,14 +64,17 @@ impl DirectSystem {
             reads_for_policy: AtomicBool::new(false),
             recording: PassedRequests::default(),
         };
-        let addresses: Vec<SocketAddr> = config.listeners.iter().map(|l| l.address).collect();
-        system.serve(&addresses);
+        system.serve(&config.listeners);
         Ok(Some(Arc::new(system)))
     }
 
-    /// Distributes connections to these addresses.
-    pub(super) fn serve(&self, addresses: &[SocketAddr]) {
-        let services: Vec<_> = addresses.iter().map(|&address| (address, Transport::Tcp)).collect();
+    /// Distributes connections and datagrams to these listeners.
+    pub(super) fn serve(&self, listeners: &[ListenerConfig]) {
+        let transport = |listener: &ListenerConfig| match listener.protocol {
+            ListenerProtocol::Tcp => Transport::Tcp,
+            ListenerProtocol::Udp => Transport::Udp,
+        };
+        let services: Vec<_> = listeners.iter().map(|l| (l.address, transport(l))).collect();
         if let Err(error) = self.switch.set_services(&services) {
             tracing::error!(%error, "connections to changed listeners are not distributed");
         }
@@ -116,6 +121,10 @@ impl DirectSystem {
                 };
                 visit(FlowState {
                     flow: conn.flow,
+                    protocol: match conn.transport {
+                        Transport::Tcp => ListenerProtocol::Tcp,
+                        Transport::Udp => ListenerProtocol::Udp,
+                    },
                     backend: holder.map(|(_, backend, _)| backend.index()),
                     age: since(entry.began_ns),
                     idle: since(entry.last_seen_ns),
@@ -146,8 +155,6 @@ fn wanted(direct: &DirectConfig, sample_bytes: u32) -> SwitchConfig {
         instance: direct.name.clone(),
         interfaces: direct.interfaces.clone(),
         hook: match direct.attach {
-            // The kernel's help with packets that it has merged is to be had there alone.
-            _ if direct.via != DirectVia::Ethernet => SwitchHook::Tc,
             DirectAttach::Auto => SwitchHook::Auto,
             DirectAttach::Tc => SwitchHook::Tc,
             DirectAttach::Xdp => SwitchHook::Xdp,

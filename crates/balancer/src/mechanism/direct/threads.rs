@@ -134,5 +134,6 @@ fn tell(shared: &FrontEndShared, to: &Sender<SwitchCommand>, stop: &AtomicBool) 
 fn options(config: &Config, seed: u64) -> SwitchOptions {
     let times = ConnTimes::default();
     let Some(direct) = &config.direct else { return SwitchOptions { depth: 1, times, seed } };
-    SwitchOptions { depth: direct.choices, times: ConnTimes { idle: direct.idle_timeout, ..times }, seed }
+    let times = ConnTimes { idle: direct.idle_timeout, datagrams: direct.datagram_timeout, ..times };
+    SwitchOptions { depth: direct.choices, times, seed }
 }

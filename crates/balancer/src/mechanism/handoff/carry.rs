@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use plimsoll_config::Config;
+use plimsoll_config::{Config, ListenerConfig};
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::privileges::RunUser;
 
@@ -87,8 +87,9 @@ impl Mechanism for Handoffs {
         }
     }
 
-    fn listen(system: &System, addresses: &[SocketAddr]) {
-        system.watch(addresses);
+    fn listen(system: &System, listeners: &[ListenerConfig]) {
+        let addresses: Vec<SocketAddr> = listeners.iter().map(|l| l.address).collect();
+        system.watch(&addresses);
     }
 
     fn sweep(system: &System, backends: &[Arc<Backend>]) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_config::{Config, MechanismKind};
+use plimsoll_config::{Config, ListenerProtocol, MechanismKind};
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_datapath::tcp::TcpState;
 use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tcp};
@@ -355,6 +355,7 @@ impl System {
             };
             visit(FlowState {
                 flow,
+                protocol: ListenerProtocol::Tcp,
                 backend: ours.then_some((entry.agent & 0xffff) as usize),
                 age: since(entry.began_ns),
                 idle: since(entry.last_seen_ns),

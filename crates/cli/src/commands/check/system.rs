@@ -1,8 +1,9 @@
 //! `plimsoll check --system`: checks whether this machine meets the requirements.
 
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use plimsoll_config::{BackendConfig, Config, DirectVia};
+use plimsoll_config::{BackendConfig, Config, DirectVia, ListenerConfig, ListenerProtocol};
+use plimsoll_datapath::switch::Transport;
 use plimsoll_datapath::system::{self, Finding, Question, Role, Status};
 use serde_json::json;
 
@@ -41,9 +42,18 @@ pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliEr
         interfaces: interfaces.cloned().unwrap_or_default(),
         vips: if shared { Vec::new() } else { addresses.clone().map(|address| address.ip()).collect() },
         ports: if direct.is_some() { Vec::new() } else { ports.collect() },
-        unused: if direct.is_some() { addresses.collect() } else { Vec::new() },
+        unused: if direct.is_some() { config.listeners.iter().map(unused).collect() } else { Vec::new() },
         peers,
     })
+}
+
+/// With `direct` back-ends listen there, and this machine does not.
+fn unused(listener: &ListenerConfig) -> (SocketAddr, Transport) {
+    let by = match listener.protocol {
+        ListenerProtocol::Tcp => Transport::Tcp,
+        ListenerProtocol::Udp => Transport::Udp,
+    };
+    (listener.address, by)
 }
 
 /// Prints the findings; fails when something is missing.

@@ -6,6 +6,8 @@ mod observe;
 mod options;
 mod running;
 
+use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, choose};
+use plimsoll_datapath::tap::PacketTap;
 use plimsoll_report::format::count;
 use plimsoll_sniffer::FileTable;
 
@@ -22,18 +24,21 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let destination = args.destination.resolve(&args.output, &[], None)?;
     let files = files(args)?;
     let mut collected = Collected::new(args.requests, args.include_all, args.strip_query, files);
-    destination.begin()?;
+    let opened = destination.open()?;
+    let source = RecordSource::open(args)?;
+    give_privileges_away(opened.is_some() || destination.is_stdout())?;
     let ending = RecordEnd::after(args.duration)?;
-    let losses = match (&args.observe, &args.config) {
-        (Some(interface), _) => observe::record(args, interface, &ending, &mut collected)?,
-        (None, Some(config)) => running::record(config, &ending, &mut collected)?,
-        // The command line demands one of them.
-        (None, None) => Losses::default(),
+    let losses = match source {
+        RecordSource::Interface(tap) => observe::record(args, tap, &ending, &mut collected)?,
+        RecordSource::Switch(switch) => running::record(&switch, &ending, &mut collected)?,
     };
     let summary = collected.summary();
     let trace = collected.into_trace().map_err(|error| destination.failed(error))?;
-    plimsoll_trace::convert(&trace, destination.format, &destination.path)
-        .map_err(|error| destination.failed(error))?;
+    let written = match opened {
+        Some(file) => plimsoll_trace::convert_into(&trace, destination.format, &destination.path, file),
+        None => plimsoll_trace::convert(&trace, destination.format, &destination.path),
+    };
+    written.map_err(|error| destination.failed(error))?;
     if args.json && !destination.is_stdout() {
         return output::print(&(json(&summary, losses).to_string() + "\n"));
     }
@@ -49,6 +54,34 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     for note in notes(&summary, losses) {
         eprintln!("{note}");
     }
+    Ok(())
+}
+
+/// Where requests are seen.
+enum RecordSource {
+    Interface(PacketTap),
+    Switch(running::RunningSwitch),
+}
+
+impl RecordSource {
+    fn open(args: &Args) -> Result<Self, CliError> {
+        match (&args.observe, &args.config) {
+            (Some(interface), _) => observe::open(args, interface).map(Self::Interface),
+            (None, Some(config)) => running::RunningSwitch::of(config).map(Self::Switch),
+            (None, None) => Err(CliError::Usage("give --observe or --config".to_owned())),
+        }
+    }
+}
+
+/// What comes from the network is read without privileges: as nobody, or, where the output has to be opened by its name later, as who
+/// started this.
+fn give_privileges_away(holds_output: bool) -> Result<(), CliError> {
+    let identity = match holds_output {
+        true => choose(None, &[]),
+        // Who is not root stays who it is.
+        false => choose(Some("root"), &[]).or_else(|_| choose(None, &[])),
+    }?;
+    PrivilegeDrop { identity: &identity, work: KeptWork::Answer, seccomp: true }.apply()?;
     Ok(())
 }
 

@@ -15,17 +15,22 @@ pub(super) const MOST_CONNECTIONS: usize = 100_000;
 /// How long packets are waited for, and so how late an end may be noticed.
 const WAIT: Duration = Duration::from_millis(100);
 
+/// The tap. Takes CAP_NET_RAW.
+pub(super) fn open(args: &Args, interface: &str) -> Result<PacketTap, CliError> {
+    let (interface, ports) = (interface.to_owned(), args.ports.clone());
+    let config = TapConfig { interface, ports, copy_bytes: args.copy_bytes };
+    let tap = PacketTap::open(&config).map_err(|error| CliError::Failed(error.to_string()))?;
+    eprintln!("Recording what passes at {}.", config.interface);
+    Ok(tap)
+}
+
 pub(super) fn record(
     args: &Args,
-    interface: &str,
+    mut tap: PacketTap,
     ending: &RecordEnd,
     collected: &mut Collected,
 ) -> Result<Losses, CliError> {
     let failed = |error: plimsoll_datapath::DatapathError| CliError::Failed(error.to_string());
-    let (interface, ports) = (interface.to_owned(), args.ports.clone());
-    let config = TapConfig { interface, ports, copy_bytes: args.copy_bytes };
-    let mut tap = PacketTap::open(&config).map_err(failed)?;
-    eprintln!("Recording what passes at {}.", config.interface);
     let mut exchanges = Exchanges::new(MOST_CONNECTIONS);
     let mut seen = 0_u64;
     loop {

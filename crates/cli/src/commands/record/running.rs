@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_config::Config;
+use plimsoll_config::{Admin, Config};
 use serde::Deserialize;
 
 use super::collected::{Collected, RecordedRequest};
@@ -33,23 +33,42 @@ struct Passed {
     size_bytes: Option<u64>,
 }
 
-pub(super) fn record(path: &Path, ending: &RecordEnd, collected: &mut Collected) -> Result<Losses, CliError> {
-    let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
-    let admin = config.admin.as_ref().ok_or_else(|| {
-        CliError::Failed(format!("{} switches the admin API off, which tells what passes", path.display()))
-    })?;
-    let ask = |after: u64| -> Result<Batch, CliError> {
-        let text = flows::ask(admin, &format!("/passed?after={after}"))?;
+/// A front-end that distributes connections at layer 4.
+pub(super) struct RunningSwitch {
+    admin: Admin,
+    name: String,
+}
+
+impl RunningSwitch {
+    /// That of this configuration.
+    pub(super) fn of(path: &Path) -> Result<Self, CliError> {
+        let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
+        let name = path.display().to_string();
+        let admin = config.admin.ok_or_else(|| {
+            CliError::Failed(format!("{name} switches the admin API off, which tells what passes"))
+        })?;
+        Ok(Self { admin, name })
+    }
+
+    fn ask(&self, after: u64) -> Result<Batch, CliError> {
+        let text = flows::ask(&self.admin, &format!("/passed?after={after}"))?;
         serde_json::from_str(&text).map_err(|error| {
-            CliError::Failed(format!("{} answers in an unknown way: {error}", admin.address))
+            CliError::Failed(format!("{} answers in an unknown way: {error}", self.admin.address))
         })
-    };
-    let first = ask(u64::MAX)?;
-    eprintln!("Recording what the switch of {} sees.", path.display());
+    }
+}
+
+pub(super) fn record(
+    switch: &RunningSwitch,
+    ending: &RecordEnd,
+    collected: &mut Collected,
+) -> Result<Losses, CliError> {
+    let first = switch.ask(u64::MAX)?;
+    eprintln!("Recording what the switch of {} sees.", switch.name);
     let (mut next, mut losses) = (first.next, Losses::default());
     loop {
         let is_last = ending.has_come() || collected.is_full();
-        let batch = ask(next)?;
+        let batch = switch.ask(next)?;
         next = batch.next;
         for passed in &batch.requests {
             take(collected, passed);

@@ -30,7 +30,7 @@ fn facts(role: Role) -> SystemFacts {
         routes: false,
         interfaces: vec![("eth0".to_owned(), Some(interface))],
         vips: vec![],
-        unused: vec![("10.0.0.1:80".parse().unwrap(), false)],
+        unused: vec![("10.0.0.1:80".parse().unwrap(), Transport::Tcp, false)],
         peers: vec![("10.0.0.2".parse().unwrap(), Ok(()))],
     }
 }
@@ -59,9 +59,12 @@ fn a_machine_in_order_has_no_complaints() {
 
 #[test]
 fn somebody_listens_where_packets_are_distributed() {
-    let unused = vec![("10.0.0.1:80".parse().unwrap(), true)];
-    let found = complaints(&SystemFacts { unused, ..facts(Role::FrontEnd) });
-    assert_eq!(found, one("listener 10.0.0.1:80", Status::Warning));
+    for (by, name) in [(Transport::Tcp, "listener 10.0.0.1:80"), (Transport::Udp, "listener 10.0.0.1:80/udp")]
+    {
+        let unused = vec![("10.0.0.1:80".parse().unwrap(), by, true)];
+        let found = complaints(&SystemFacts { unused, ..facts(Role::FrontEnd) });
+        assert_eq!(found, one(name, Status::Warning));
+    }
 }
 
 #[test]
