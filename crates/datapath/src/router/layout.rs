@@ -16,6 +16,7 @@ const TOLD_AT: usize = HELD_HEAD_BYTES - 4;
 
 const NUMBERED: u32 = 1;
 const RESET: u32 = 4;
+const FORGED: u32 = 8;
 
 /// What the packet router reports of a cloned connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,10 @@ pub struct CloneEntry {
     pub packets: u64,
     /// Whether the client has reset the connection.
     pub reset: bool,
+    /// Whether more was acknowledged than can have been sent.
+    pub forged: bool,
+    /// The number of the next byte that the original expects from the client.
+    pub expected_seq: u32,
 }
 
 impl CloneEntry {
@@ -70,6 +75,8 @@ impl CloneEntry {
             client_window: u32_at(bytes, 64),
             packets: u64_at(bytes, 24),
             reset: u32_at(bytes, 56) & RESET != 0,
+            forged: u32_at(bytes, 56) & FORGED != 0,
+            expected_seq: u32_at(bytes, 72),
         }
     }
 }
