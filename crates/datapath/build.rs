@@ -12,6 +12,7 @@ mod shim;
 const PROGRAMS: [(&str, &str, Option<&str>); 6] = [
     ("forwarder", "forwarder", None),
     ("guard", "guard", None),
+    ("router", "router", None),
     ("switch", "switch_tc", None),
     ("tunnel_end", "tunnel_end", None),
     ("vlan_end", "vlan_end", None),

@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 
 use super::super::client::ClientConnection;
-use super::super::connection::Connection;
+use super::super::closing::Closing;
 use super::super::head::{self, Foreign, Outline};
 use super::answer::{AfterAnswer, Answer};
 use plimsoll_origin::{OriginBody, OriginService};
@@ -18,7 +18,7 @@ pub(super) async fn answer(
     service: &OriginService,
     client: &mut ClientConnection,
     outline: Outline,
-    connection: &Connection,
+    connection: &impl Closing,
 ) -> Answer {
     let bytes = client.input.split_to(outline.bytes.min(client.input.len()));
     let Some(parts) = head::parts(&bytes) else { return refuse(client, Foreign::Malformed).await };
