@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 mod shim;
 
 /// Name of the source, of the object, and what is defined for it.
-const PROGRAMS: [(&str, &str, Option<&str>); 6] = [
+const PROGRAMS: [(&str, &str, Option<&str>); 7] = [
     ("forwarder", "forwarder", None),
     ("guard", "guard", None),
     ("router", "router", None),
