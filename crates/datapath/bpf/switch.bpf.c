@@ -25,11 +25,13 @@ ALWAYS_INLINE int forward_plain(CONTEXT *context, const struct switch_backend *b
 ALWAYS_INLINE int forward(CONTEXT *context, const struct switch_backend *backend, const struct sight *sight,
 			  struct switch_counters *counts)
 {
-	__u32 index = HOLDER_INDEX(backend->holder);
-	struct switch_tunnel *tunnel = bpf_map_lookup_elem(&switch_tunnels, &index);
+	if (!(backend->flags & BACKEND_PLAIN)) {
+		__u32 index = HOLDER_INDEX(backend->holder);
+		struct switch_tunnel *tunnel = bpf_map_lookup_elem(&switch_tunnels, &index);
 
-	if (tunnel && tunnel->kind != TUNNEL_NONE)
-		return forward_by_tunnel(context, backend, tunnel, sight, counts);
+		if (tunnel && tunnel->kind != TUNNEL_NONE)
+			return forward_by_tunnel(context, backend, tunnel, sight, counts);
+	}
 	return forward_plain(context, backend, sight, counts);
 }
 
@@ -87,18 +89,21 @@ ALWAYS_INLINE int handle_packet(CONTEXT *context, struct sight *sight, bool lead
 	__u32 holder;
 
 	/* Connections go on when their service is no longer one, so that one look is enough for most packets. */
-	if (!conn && !is_service(&sight->key))
-		return PASS;
+	if ((!conn || begins_anew(conn, sight)) && !is_service(&sight->key)) {
+		conn = conn ? NULL : find(&sight->key);
+		if (!conn || begins_anew(conn, sight))
+			return PASS;
+	}
 	if (leads)
 		counts->fragments++;
-	holder = place(sight, conn, counts);
-	backend = usable_backend(holder);
+	backend = place(sight, conn, counts);
 
 	/* This machine has the address, but no socket for the packet: its kernel resets the client. */
 	if (!backend) {
 		counts->no_backend++;
 		return PASS;
 	}
+	holder = backend->holder;
 	count_backend(holder, sight);
 	if (leads)
 		lead_fragments(sight, holder);

@@ -304,14 +304,14 @@ ALWAYS_INLINE bool begins_anew(const struct switch_conn *conn, const struct sigh
 	return !usable_backend(conn->holder);
 }
 
-/* Who gets the packet, if it is of this connection or else of another one; for nobody, `usable_backend` finds none. */
-ALWAYS_INLINE __u32 place(struct sight *sight, struct switch_conn *conn, struct switch_counters *counts)
+/* Who gets the packet, if it is of this connection or else of another one. */
+ALWAYS_INLINE struct switch_backend *place(struct sight *sight, struct switch_conn *conn,
+					   struct switch_counters *counts)
 {
-	__u32 holder;
+	struct switch_backend *backend;
 
 	if (!conn)
 		conn = bpf_map_lookup_elem(&switch_hashed, &sight->key);
-
 	if (conn && begins_anew(conn, sight)) {
 		if (!is_tcp(sight))
 			lose(conn, sight, counts);
@@ -320,12 +320,12 @@ ALWAYS_INLINE __u32 place(struct sight *sight, struct switch_conn *conn, struct 
 		conn = NULL;
 	}
 	if (!conn)
-		return place_unknown(sight, counts);
-	holder = conn->holder;
+		return usable_backend(place_unknown(sight, counts));
 	sight->round_trip_us = conn->round_trip_us;
-	if (usable_backend(holder))
+	backend = usable_backend(conn->holder);
+	if (backend)
 		note(conn, sight, counts);
 	else
 		lose(conn, sight, counts);
-	return holder;
+	return backend;
 }

@@ -30,6 +30,7 @@ struct service_key {
 #define HOLDER_INDEX(holder) ((holder) & 0xffff)
 
 #define BACKEND_USABLE 0x1 /* packets may be sent to it */
+#define BACKEND_PLAIN 0x2  /* there is no tunnel to it; without this it may have one */
 
 #define VLAN_SET 0x10000 /* frames for it have the tag of this number, or none if that is 0; else they keep what they have */
 #define VLAN_ID_MASK 0xfff

@@ -50,11 +50,11 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let seen = Stamp::of(&args.config);
     let config = load(&args.config)?;
     let (balancer, identity) = start(args, &config)?;
-    for address in balancer.addresses() {
-        match config.mechanism {
-            MechanismKind::Direct => tracing::info!("distributing connections to {address}"),
-            _ => tracing::info!("listening on http://{address}"),
+    match config.mechanism {
+        MechanismKind::Direct => {
+            config.listeners.iter().for_each(|at| tracing::info!("distributing connections to {at}"));
         }
+        _ => balancer.addresses().iter().for_each(|at| tracing::info!("listening on http://{at}")),
     }
     if let Some(admin) = balancer.admin_address() {
         tracing::info!("admin API on http://{admin}");

@@ -25,6 +25,7 @@ pub(super) fn read<'a>(
     chosen: &ChosenSections<'_>,
     loads: Option<&LoadInformationConfig>,
 ) -> Option<Option<DirectConfig>> {
+    check_protocols(reader, chosen.listeners, chosen.mechanism);
     let section = one(reader, root, "direct")?;
     let is_direct = chosen.mechanism == MechanismKind::Direct;
     if section.table.is_none() && !is_direct {
@@ -38,11 +39,7 @@ pub(super) fn read<'a>(
 }
 
 /// Datagrams are distributed at layer 4 alone.
-pub(super) fn check_protocols(
-    reader: &mut ConfigReader<'_>,
-    listeners: &[PlacedListener],
-    mechanism: MechanismKind,
-) {
+fn check_protocols(reader: &mut ConfigReader<'_>, listeners: &[PlacedListener], mechanism: MechanismKind) {
     if mechanism == MechanismKind::Direct {
         return;
     }

@@ -94,7 +94,6 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let backend_sections = backend_list(reader, root, discovery_section.table.is_some())?;
     let answering = peers::backends(reader, &backend_sections);
     peers::check(reader, &listeners, &answering);
-    direct::check_protocols(reader, &listeners, mechanism);
     let partitions = partitions::read(reader, root, &answering, mechanism)?;
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
     let policy = part(reader, root, PolicyConfig::read, "policy");

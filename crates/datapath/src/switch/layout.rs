@@ -4,14 +4,12 @@ use std::net::SocketAddr;
 
 use plimsoll_wire::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
 
-use crate::layout::{Mac, NextHop, flow_at, u32_at, u64_at};
+use crate::layout::{Mac, flow_at, u32_at, u64_at};
 
 /// Bytes of `struct conn_key`.
 pub(crate) const CONN_KEY_BYTES: usize = FLOW_KEY_BYTES + 4;
 /// Bytes of `struct switch_conn`.
 pub(crate) const CONN_BYTES: usize = 64;
-/// Bytes of `struct switch_backend`.
-pub(crate) const BACKEND_BYTES: usize = 40;
 /// Places in `struct switch_interfaces`.
 pub(crate) const MOST_INTERFACES: usize = 32;
 /// Bytes of `struct switch_interface`.
@@ -23,11 +21,9 @@ const SAMPLE_HEAD_BYTES: usize = 72;
 /// Bytes of the payload of `struct sample`.
 pub(crate) const SAMPLE_BYTES: usize = 2048;
 
-const USABLE: u32 = 1;
 const FIN: u32 = 1;
 const RST: u32 = 2;
 const HASHED: u32 = 4;
-const VLAN_SET: u32 = 0x10000;
 
 /// A transport protocol whose connections the switch distributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,51 +95,6 @@ impl ConnHolder {
     }
 }
 
-/// The VLAN tag of frames for a back-end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FrameTag {
-    /// As the client's frame has it.
-    #[default]
-    Kept,
-    /// None.
-    Removed,
-    /// Of this VLAN, 1 to 4094, in place of another one.
-    Vlan(u16),
-}
-
-impl FrameTag {
-    /// The largest number of a VLAN.
-    pub const MOST: u16 = 4094;
-
-    fn word(self) -> u32 {
-        match self {
-            Self::Kept => 0,
-            Self::Removed => VLAN_SET,
-            Self::Vlan(number) => VLAN_SET | u32::from(number),
-        }
-    }
-}
-
-/// A back-end, to which packets are sent if there is a next hop.
-pub(crate) fn backend(
-    holder: ConnHolder,
-    key: u64,
-    next_hop: Option<&NextHop>,
-    tag: FrameTag,
-) -> [u8; BACKEND_BYTES] {
-    let mut bytes = [0; BACKEND_BYTES];
-    bytes[28..32].copy_from_slice(&tag.word().to_ne_bytes());
-    if let Some(next_hop) = next_hop {
-        bytes[..6].copy_from_slice(&next_hop.mac);
-        bytes[8..14].copy_from_slice(&next_hop.own_mac);
-        bytes[16..20].copy_from_slice(&next_hop.ifindex.to_ne_bytes());
-        bytes[24..28].copy_from_slice(&USABLE.to_ne_bytes());
-    }
-    bytes[20..24].copy_from_slice(&holder.word().to_ne_bytes());
-    bytes[32..].copy_from_slice(&key.to_ne_bytes());
-    bytes
-}
-
 /// `struct switch_interfaces`: numbers of interfaces, MAC addresses, and whether they are virtual. `None` if there are too many.
 pub(crate) fn interfaces(all: impl Iterator<Item = (u32, Mac, bool)>) -> Option<Vec<u8>> {
     let mut bytes = vec![0; MOST_INTERFACES * INTERFACE_BYTES];
@@ -155,12 +106,6 @@ pub(crate) fn interfaces(all: impl Iterator<Item = (u32, Mac, bool)>) -> Option<
         place[12..].copy_from_slice(&u32::from(is_virtual).to_ne_bytes());
     }
     Some(bytes)
-}
-
-/// Who has, or has had, an index, and its key.
-pub(crate) fn backend_known(bytes: &[u8]) -> Option<(ConnHolder, u64)> {
-    let key = u64_at(bytes, 32);
-    (key != 0).then(|| (ConnHolder::of(u32_at(bytes, 20)), key))
 }
 
 pub(crate) fn service(address: SocketAddr, transport: Transport) -> [u8; SERVICE_BYTES] {

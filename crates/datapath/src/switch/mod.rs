@@ -6,6 +6,7 @@
 //! [`ConnEvents`], the first bytes of what clients send by [`Samples`]. Program and tables stay when the process ends, however it
 //! ends, and the next process of that name takes them over.
 
+mod backend_entry;
 mod choices;
 mod counters;
 mod events;
@@ -28,12 +29,13 @@ use crate::pins::Pins;
 use crate::privileges::RunUser;
 use crate::trial::{ProgramTrial, try_frame};
 
+pub use backend_entry::FrameTag;
 pub use choices::ChoiceRings;
 pub use counters::{BackendCounters, SwitchCounters};
 pub use events::{ConnEvents, Samples};
 pub use layout::{
-    ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, FrameTag, PacketSample, PreparedChoice,
-    SwitchConn, Transport,
+    ConnChange, ConnEntry, ConnEvent, ConnHolder, ConnTable, PacketSample, PreparedChoice, SwitchConn,
+    Transport,
 };
 pub use places::SwitchHook;
 use places::SwitchPlaces;
@@ -257,8 +259,10 @@ impl Switch {
             return Err(DatapathError::Invalid(text));
         }
         next_hop.map_or(Ok(()), NextHop::check)?;
-        let entry = layout::backend(holder, key, next_hop, tag);
         let index = u32::from(holder.backend).to_ne_bytes();
+        let tunnel = self.tunnels.lookup(&index, MapFlags::ANY).map_err(failed("cannot read a tunnel"))?;
+        let by_tunnel = tunnel.is_some_and(|bytes| bytes.iter().any(|&byte| byte != 0));
+        let entry = backend_entry::backend(holder, key, next_hop, (tag, by_tunnel));
         self.backends.update(&index, &entry, MapFlags::ANY).map_err(failed("cannot set a back-end"))
     }
 
@@ -271,7 +275,7 @@ impl Switch {
         for index in 0..MOST_BACKENDS as u32 {
             let found = self.backends.lookup(&index.to_ne_bytes(), MapFlags::ANY);
             let found = found.map_err(failed("cannot read the back-ends"))?;
-            known.extend(found.and_then(|bytes| layout::backend_known(&bytes)));
+            known.extend(found.and_then(|bytes| backend_entry::backend_known(&bytes)));
         }
         Ok(known)
     }

@@ -7,7 +7,7 @@ use plimsoll_datapath::switch::{
 };
 
 use crate::network::{Instance, opened};
-use crate::packet::{ACK, Packet, SYN};
+use crate::packet::{ACK, FIN, Packet, SYN};
 use crate::switch::{World, config, hashed_and_other, hop, pairs, tcp, worlds};
 
 #[test]
@@ -98,5 +98,31 @@ fn tables_of_another_size_keep_their_connections() {
         let switch = open(connections, connections);
         let kept = clients.iter().filter(|&&client| switch.get(&tcp(client, vip)).unwrap().is_some()).count();
         assert_eq!((kept, switch.capacity(ConnTable::Hashed)), (300, capacity), "too many are not moved");
+    }
+}
+
+#[test]
+fn connections_outlive_their_service() {
+    for (mut world, client, vip) in worlds() {
+        let other = SocketAddr::new(client.ip(), 4712);
+        let packet = |from, flags, seq| Packet::new(from, vip, flags).numbers(seq, 5).frame();
+        let (_, chosen) = hashed_and_other(&world, client, vip);
+        let choice = PreparedChoice { number: 1, backend: chosen };
+        world.with_choice(choice, |world| world.backend(&packet(client, SYN, 999)));
+        assert_eq!(world.backend(&packet(client, ACK, 1000)), Some(chosen));
+        let hashed = world.backend(&packet(other, ACK, 1000));
+        world.switch.set_services(&[]).unwrap();
+        assert_eq!(world.backend(&packet(client, ACK, 1000)), Some(chosen));
+        assert_eq!(world.backend(&packet(other, ACK, 1000)), hashed);
+        for (from, by) in [(client, Some(chosen)), (other, hashed)] {
+            assert_eq!(world.backend(&packet(from, FIN | ACK, 1000)), by);
+            assert_eq!(world.backend(&packet(from, ACK, 1001)), by, "the last packet");
+            assert_eq!(world.backend(&packet(from, SYN, 5000)), None, "a new connection");
+        }
+        let third = SocketAddr::new(client.ip(), 4713);
+        assert_eq!(
+            (world.backend(&packet(third, SYN, 1)), world.backend(&packet(third, ACK, 1))),
+            (None, None)
+        );
     }
 }

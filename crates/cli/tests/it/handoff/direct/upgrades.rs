@@ -8,8 +8,18 @@ const DOWNLOADS: usize = 1000;
 
 #[test]
 fn no_download_of_a_thousand_breaks() {
-    let mut world = World::new("least_connections", "");
-    let mut downloads = Downloads::start(&world, "/middle", DOWNLOADS);
+    for attach in ["tc", "xdp"] {
+        let mut world = World::set_up();
+        world.prepare_xdp();
+        world.write("least_connections", "");
+        world.append_direct(&format!("attach = {attach:?}\n"));
+        world.start();
+        upgrade_during_downloads(&mut world);
+    }
+}
+
+fn upgrade_during_downloads(world: &mut World) {
+    let mut downloads = Downloads::start(world, "/middle", DOWNLOADS);
     let all = Some(DOWNLOADS as f64);
     eventually("all are counted", || world.metric("plimsoll_switch_connections") == all);
     for round in 0..4 {

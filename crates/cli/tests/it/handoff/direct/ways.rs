@@ -106,10 +106,9 @@ fn back_ends_in_tunnels() {
             let command = format!("tunnel-end --interface eth0 --switch {switch}");
             plimsoll(&world, Node::Backend(backend), &command);
         }
-        if remote == 4 {
-            world.write("round_robin", "")
-        } else {
-            world.write_v6("round_robin")
+        match remote {
+            4 => world.write("round_robin", ""),
+            _ => world.write_v6("round_robin"),
         }
         world.append_direct(&format!("via = {kind:?}\n"));
         world.start();
@@ -131,14 +130,7 @@ fn back_ends_in_tunnels() {
 #[test]
 fn by_xdp() {
     let mut world = World::set_up();
-    // Frames without checksums, or merged ones, exist only between virtual machines of one kernel. The driver of virtual cables takes
-    // frames from XDP alone at an end that merges what arrives.
-    let ethtool = |node: Node, arguments: &[&str]| {
-        let output = world.lab.node(node).unwrap().command("ethtool").args(arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    ethtool(Node::Client, &["-K", "eth0", "tx", "off", "tso", "off", "gso", "off"]);
-    ethtool(Node::Switch, &["-K", "front-end", "gro", "on", "tx", "off", "tso", "off", "gso", "off"]);
+    world.prepare_xdp();
     let _servers = serve_by_nginx(&mut world);
     world.write("least_connections", "");
     world.append_direct("attach = \"xdp\"\n");
