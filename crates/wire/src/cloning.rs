@@ -26,6 +26,11 @@ pub enum ToClone<'a> {
         /// answer that has not begun.
         sent: Option<SentPart>,
     },
+    /// The original has gone on, or the connection is over: the clone goes at once, silently.
+    Over {
+        /// The clone.
+        conn: Conn,
+    },
     /// Answer with [`FromClone::Pong`].
     Ping {
         /// Comes back unchanged.
@@ -105,7 +110,7 @@ impl<'a> Message<'a> for ToClone<'a> {
                 within("head", head.len(), MOST_HEAD_BYTES)?;
                 sent.as_ref().map_or(Ok(()), |sent| within("etag", sent.etag.len(), MOST_ETAG_BYTES))
             }
-            Self::Ping { .. } => Ok(()),
+            Self::Over { .. } | Self::Ping { .. } => Ok(()),
         }
     }
 }
@@ -150,7 +155,7 @@ mod tests {
         let mut bytes = Vec::new();
         said.iter().for_each(|message| message.encode(&mut bytes).unwrap());
         assert_eq!(messages::<FromClone>(&bytes).map(Result::unwrap).collect::<Vec<_>>(), said);
-        for asked in [clone(b"state"), ToClone::Ping { token: 0 }] {
+        for asked in [clone(b"state"), ToClone::Over { conn: Conn(8) }, ToClone::Ping { token: 0 }] {
             let mut bytes = Vec::new();
             asked.encode(&mut bytes).unwrap();
             assert_eq!(ToClone::decode(&bytes).unwrap(), asked);

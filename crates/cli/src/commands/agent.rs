@@ -2,12 +2,14 @@
 
 mod alone;
 mod cloning;
+mod identity;
 mod load;
 mod options;
 mod publishing;
 
 use std::net::SocketAddr;
 
+use self::identity::identity;
 pub(crate) use self::options::Args;
 use self::options::{config, needs};
 use self::publishing::{PublishedReplicas, ServedAt, take_part_until};
@@ -15,11 +17,9 @@ use super::origin::{self, StopSignals};
 use super::privileges;
 use crate::error::CliError;
 use crate::output;
-use plimsoll_agent::daemon::{Agent, AgentError, AgentStats, PreparedAgent, ServeConfig};
+use plimsoll_agent::daemon::{Agent, AgentError, AgentStats, PreparedAgent};
 use plimsoll_agent::load::{LoadService, PreparedLoad};
-use plimsoll_datapath::privileges::{
-    FileNeed, Identity, KeptWork, PrivilegeDrop, choose, is_privileged_port,
-};
+use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port};
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
@@ -92,25 +92,6 @@ fn start(args: &Args, listen: SocketAddr) -> Result<Started, CliError> {
     let load = load.map(PreparedLoad::start).transpose()?;
     load.as_ref().inspect(|load| load::tell(load));
     Ok(Started { agent: prepared.start()?, load, published })
-}
-
-fn identity(args: &Args, serve: &ServeConfig, needs: &[FileNeed]) -> Result<Identity, CliError> {
-    let is_shim = matches!(serve, ServeConfig::Shim(_));
-    if !is_shim || args.user.is_some() {
-        return Ok(choose(args.user.as_deref(), needs)?);
-    }
-    // Of those who are not root, the shim takes connections only from the user that started the server.
-    let mut identity = choose(None, needs)?;
-    if !matches!(identity, Identity::Starter) {
-        identity = choose(Some("root"), needs)?;
-        if let Identity::Root { why, .. } = &mut identity {
-            *why = Some(
-                "the accept shim takes connections from root or from the user that started the server"
-                    .to_owned(),
-            );
-        }
-    }
-    Ok(identity)
 }
 
 impl From<AgentError> for CliError {

@@ -86,7 +86,8 @@ pub fn fast_forward(frozen: Frozen, state: &TcpState) -> Result<Restored, Restor
         Some(_) => {
             let [now] = tcp(fd.as_fd(), libc::TCP_TIMESTAMP).restoring("TCP_TIMESTAMP")?;
             let drift = frozen_for_s.saturating_mul(DRIFT_PER_S_MS).min(DRIFT_MOST_MS).wrapping_mul(2);
-            Some(now.wrapping_add(TIMESTAMP_STEP).wrapping_add(drift))
+            // Two steps: the other machine has taken one.
+            Some(now.wrapping_add(2 * TIMESTAMP_STEP).wrapping_add(drift))
         }
         None => None,
     };

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_datapath::tcp::{
     Frozen, QueueLimits, TcpState, discard, fast_forward, restore, unacknowledged_bytes,
@@ -124,4 +124,42 @@ fn what_is_discarded_says_nothing() {
     let mut client = client;
     assert_eq!(read_exactly(&mut client, 6), b"answer");
     plimsoll_testkit::stays("silence", Duration::from_millis(300), || has_nothing_to_read(&client));
+}
+
+/// Prints what it costs: run it with `--release -- --nocapture fast_forwarded_very_often`.
+#[test]
+fn fast_forwarded_very_often() {
+    const ROUNDS: usize = 2_000;
+    for plan in [V4, V6] {
+        let world = World::new(plan);
+        let (mut client, machine) = world.connection();
+        let mut times: [Vec<Duration>; 4] = Default::default();
+        let mut machine = world.machines[0].run(|| {
+            let mut fd: OwnedFd = machine.into();
+            for _ in 0..ROUNDS {
+                let start = Instant::now();
+                let frozen = Frozen::freeze(fd).unwrap();
+                let froze = start.elapsed();
+                let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
+                let read = start.elapsed();
+                let forwarded = fast_forward(frozen, &state).unwrap();
+                let there = start.elapsed();
+                fd = forwarded.activate().unwrap();
+                let steps = [froze, read - froze, there - read, start.elapsed() - there];
+                times.iter_mut().zip(steps).for_each(|(times, step)| times.push(step));
+            }
+            blocking(fd)
+        });
+        client.write_all(b"still").unwrap();
+        assert_eq!(read_exactly(&mut machine, 5), b"still");
+        for (name, mut times) in ["freeze", "snapshot", "fast-forward", "activate"].into_iter().zip(times) {
+            times.sort_unstable();
+            println!(
+                "{}: {name} p50 {:?} p99 {:?}",
+                world.vip(0).ip(),
+                times[ROUNDS / 2],
+                times[ROUNDS * 99 / 100]
+            );
+        }
+    }
 }

@@ -17,6 +17,12 @@ struct CloneTable {
     clones: HashMap<Flow, (u64, OwnedFd), FixedState>,
 }
 
+fn discard(flow: &Flow, socket: &OwnedFd) {
+    if let Err(error) = tcp::discard(socket.as_fd()) {
+        tracing::debug!(%error, ?flow, "a clone could not be removed");
+    }
+}
+
 impl Clones {
     fn table(&self) -> MutexGuard<'_, CloneTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -25,10 +31,18 @@ impl Clones {
     /// Another clone of this connection is to come: one that is still here has been overtaken by its original, and goes silently.
     pub(super) fn clear(&self, flow: &Flow) {
         let before = self.table().clones.remove(flow);
-        if let Some((_, socket)) = before
-            && let Err(error) = tcp::discard(socket.as_fd())
+        if let Some((_, socket)) = before {
+            discard(flow, &socket);
+        }
+    }
+
+    /// The clone of this number goes silently, if it is still here.
+    pub(super) fn discard(&self, flow: &Flow, number: u64) {
+        let mut table = self.table();
+        if table.clones.get(flow).is_some_and(|(of, _)| *of == number)
+            && let Some((_, socket)) = table.clones.remove(flow)
         {
-            tracing::debug!(%error, ?flow, "an earlier clone could not be removed");
+            discard(flow, &socket);
         }
     }
 

@@ -21,6 +21,7 @@ use tokio::time::timeout_at;
 
 use super::super::client::ClientConnection;
 use super::super::head::Outline;
+use super::super::serve::BegunAnswer;
 use super::counters::CloneCounters;
 use super::originals::{Original, inject};
 use super::peer_link::{PeerLink, PendingClone};
@@ -33,6 +34,8 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(super) enum CarriedOver {
     /// The client has the whole answer.
     Answered {
+        /// The status code.
+        status: u16,
         /// Bytes of its content.
         content_bytes: u64,
         /// Whether another request may follow.
@@ -44,13 +47,21 @@ pub(super) enum CarriedOver {
     Lost,
 }
 
-/// Has a clone at the link's node answer the request at the start of the client's input.
+/// What a clone is to do.
+pub(super) enum CloneTask<'a> {
+    /// Answer the request at the start of the client's input.
+    Whole(Outline),
+    /// Send the rest of an answer that has begun; its request is no part of the input any more.
+    Rest(&'a BegunAnswer),
+}
+
+/// Has a clone at the link's node answer.
 pub(super) async fn answer_by_clone(
     shared: &Arc<CloneShared>,
     link: &Rc<PeerLink>,
     flow: Flow,
     slot: &mut Option<ClientConnection>,
-    outline: Outline,
+    task: CloneTask<'_>,
 ) -> CarriedOver {
     let Some(client) = slot.take() else { return CarriedOver::Lost };
     if !client.is_whole() {
@@ -60,7 +71,7 @@ pub(super) async fn answer_by_clone(
     let Ok((fd, input)) = client.into_parts() else { return CarriedOver::Lost };
     // In this order: whoever is held is known.
     let original = shared.originals.enter(flow);
-    let entered = Entered { shared, original, flow };
+    let entered = Entered { shared, original, flow, in_doubt: false };
     if let Err(error) = shared.router.hold(&flow) {
         tracing::debug!(%error, "a connection is not cloned");
         return entered.give_back(ClientConnection::new(fd, &input, shared.config.write_timeout), slot);
@@ -74,7 +85,7 @@ pub(super) async fn answer_by_clone(
         }
     };
     let cloning = Cloning { entered, frozen, input };
-    cloning.carry(link, slot, outline).await
+    cloning.carry(link, slot, task).await
 }
 
 /// A connection that the router and the originals know. Dropped, its packets are for this machine's kernel again.
@@ -82,6 +93,8 @@ struct Entered<'a> {
     shared: &'a Arc<CloneShared>,
     original: Arc<Original>,
     flow: Flow,
+    /// Whether there may be a clone, whose answer nobody will follow to its end: then the client is reset.
+    in_doubt: bool,
 }
 
 impl Entered<'_> {
@@ -105,11 +118,18 @@ impl Entered<'_> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
+        let entry = self.in_doubt.then(|| self.shared.router.get(&self.flow).ok().flatten()).flatten();
         if let Err(error) = self.shared.router.remove(&self.flow) {
             tracing::error!(%error, flow = ?self.flow, "the packet router keeps a connection");
         }
         for packet in self.shared.originals.leave(&self.original) {
             inject(&self.shared.router, &packet);
+        }
+        // The kernel resets a client that says something; this is for one that only waits.
+        if let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
+            && let Err(error) = tcp::reset(&self.flow, last_ack, expected_seq)
+        {
+            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
         }
     }
 }
@@ -125,16 +145,17 @@ struct Cloning<'a> {
 /// The end of a clone's answer.
 struct CloneAnswer {
     end: u32,
+    status: u16,
     content_bytes: u64,
     keep: bool,
 }
 
 impl Cloning<'_> {
     async fn carry(
-        self,
+        mut self,
         link: &PeerLink,
         slot: &mut Option<ClientConnection>,
-        outline: Outline,
+        task: CloneTask<'_>,
     ) -> CarriedOver {
         let shared = self.entered.shared;
         let flow = self.entered.flow;
@@ -150,13 +171,20 @@ impl Cloning<'_> {
         }
         // All that the client has sent so far. The clone gets the request alone, by its head.
         let received = std::mem::take(&mut state.receive_queue);
-        let (head, rest) = received.split_at(outline.bytes.min(received.len()));
+        let (head, rest, sent) = match task {
+            CloneTask::Whole(outline) => {
+                let (head, rest) = received.split_at(outline.bytes.min(received.len()));
+                (head, rest, None)
+            }
+            CloneTask::Rest(begun) => (&begun.head[..], &received[..], Some(begun.sent.clone())),
+        };
         let mut bytes = Vec::with_capacity(state.encoded_bytes());
         state.encode(&mut bytes);
-        let Some(mut pending) = link.ask(&bytes, head, None) else {
+        let Some(mut pending) = link.ask(&bytes, head, sent) else {
             return self.thaw(slot, &"the link is lost");
         };
         CloneCounters::count(&shared.counters.cloned);
+        self.entered.in_doubt = true;
         // A node that is alive answers; the link finds out whether it is.
         match pending.hear().await {
             Some(FromClone::Cloned { .. }) => {}
@@ -178,7 +206,7 @@ impl Cloning<'_> {
         pending: &mut PendingClone,
         state: &TcpState,
     ) -> Result<CloneAnswer, &'static str> {
-        let Entered { shared, original, flow } = &self.entered;
+        let Entered { shared, original, flow, .. } = &self.entered;
         if !shared.router.lead(flow, &pending.next_hop).unwrap_or(false) {
             return Err("its packets cannot be led to the clone");
         }
@@ -190,7 +218,8 @@ impl Cloning<'_> {
                     Some(FromClone::Ended { sent_bytes, keep, ended, .. }) if ended.complete => {
                         // Sequence numbers count modulo 2^32.
                         let end = state.send_next.wrapping_add((sent_bytes & 0xffff_ffff) as u32);
-                        break CloneAnswer { end, content_bytes: ended.content_bytes, keep };
+                        let (status, content_bytes) = (ended.status, ended.content_bytes);
+                        break CloneAnswer { end, status, content_bytes, keep };
                     }
                     Some(FromClone::Ended { .. }) => return Err("its clone did not answer to the end"),
                     Some(_) => {}
@@ -265,8 +294,8 @@ impl Cloning<'_> {
         rest: &[u8],
         answer: &CloneAnswer,
     ) -> CarriedOver {
-        let Self { frozen, entered, .. } = self;
-        let Entered { shared, ref original, flow } = entered;
+        let Self { frozen, mut entered, .. } = self;
+        let Entered { shared, ref original, flow, .. } = entered;
         // Until the socket is there, nothing may come.
         let held = shared.router.lead_here(&flow);
         original.lead_here();
@@ -283,9 +312,11 @@ impl Cloning<'_> {
         match client {
             Ok(client) => {
                 *slot = Some(client);
+                entered.in_doubt = false;
                 CloneCounters::count(&shared.counters.fast_forwarded);
                 CloneCounters::count(&shared.counters.clone_answers);
-                CarriedOver::Answered { content_bytes: answer.content_bytes, keep: answer.keep }
+                let CloneAnswer { status, content_bytes, keep, .. } = *answer;
+                CarriedOver::Answered { status, content_bytes, keep }
             }
             Err(error) => {
                 tracing::warn!(%error, ?flow, "a connection was lost after its clone had answered");
@@ -297,7 +328,8 @@ impl Cloning<'_> {
 
     /// Goes on here, as nothing has happened.
     fn thaw(self, slot: &mut Option<ClientConnection>, why: &dyn std::fmt::Display) -> CarriedOver {
-        let Self { frozen, entered, input } = self;
+        let Self { frozen, mut entered, input } = self;
+        entered.in_doubt = false;
         tracing::debug!(flow = ?entered.flow, "a connection is not cloned: {why}");
         let client = frozen.thaw();
         let limit = entered.shared.config.write_timeout;
@@ -305,20 +337,10 @@ impl Cloning<'_> {
         entered.give_back(client, slot)
     }
 
-    /// Gives the connection up. Its client hears that when it next says something, by the kernel's RST.
+    /// Gives the connection up. Its client is reset.
     fn lost(self, why: &str) -> CarriedOver {
         tracing::debug!(flow = ?self.entered.flow, "a cloned connection is lost: {why}");
         CloneCounters::count(&self.entered.shared.counters.lost);
-        let Entered { shared, flow, .. } = &self.entered;
-        let entry = shared.router.get(flow).ok().flatten();
-        let (shared, flow) = (Arc::clone(shared), *flow);
-        drop(self);
-        if let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
-            && let Err(error) = tcp::reset(&flow, last_ack, expected_seq)
-        {
-            tracing::debug!(%error, ?flow, "a client was not told of the end");
-        }
-        drop(shared);
         CarriedOver::Lost
     }
 }

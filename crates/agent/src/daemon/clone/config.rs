@@ -37,6 +37,11 @@ pub struct CloneConfig {
     pub serve: ServeConfig,
     /// Says which node answers a request; the same at all nodes. `uri_hash` by default.
     pub policy: PolicyChoice,
+    /// Documents that are known to be smaller are answered by the node that accepted the client; 0 by default.
+    pub min_bytes: u64,
+    /// Bytes of content that an origin that accepted the client sends itself of a document that belongs to another node, whose
+    /// clone sends the rest; 0 by default: the clone sends all. All nodes must have the same documents, with the same `ETag`.
+    pub first_bytes: u64,
     /// Threads that serve, 1 to 256; as many as there are CPUs by default.
     pub threads: usize,
     /// Most connections at once, clones included; 10,000 by default, 50,000 at most.
@@ -71,6 +76,8 @@ impl CloneConfig {
             vips: Vec::new(),
             serve,
             policy: PolicyChoice::new(&plimsoll_policy::policies::uri_hash::SPEC),
+            min_bytes: 0,
+            first_bytes: 0,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             max_connections: 10_000,
             state_bytes: 4 << 20,

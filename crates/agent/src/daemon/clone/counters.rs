@@ -13,6 +13,7 @@ pub(super) struct CloneCounters {
     pub(super) own: AtomicU64,
     pub(super) cloned: AtomicU64,
     pub(super) clone_answers: AtomicU64,
+    pub(super) rests: AtomicU64,
     pub(super) declined: AtomicU64,
     pub(super) fast_forwarded: AtomicU64,
     pub(super) client_resets: AtomicU64,
@@ -39,6 +40,8 @@ pub struct CloneStats {
     pub cloned: u64,
     /// Answers of clones that clients have acknowledged to their end.
     pub clone_answers: u64,
+    /// Those of them that were the rest of an answer that had begun here.
+    pub rests: u64,
     /// Requests that another node should have answered, and that were answered here: it was not to be reached, or refused, or the
     /// connection could not be frozen.
     pub declined: u64,
@@ -81,6 +84,7 @@ impl CloneCounters {
             own: of(&self.own),
             cloned: of(&self.cloned),
             clone_answers: of(&self.clone_answers),
+            rests: of(&self.rests),
             declined: of(&self.declined),
             fast_forwarded: of(&self.fast_forwarded),
             client_resets: of(&self.client_resets),

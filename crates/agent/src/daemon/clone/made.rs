@@ -1,19 +1,23 @@
 //! The SC server: makes clones, and has them answer.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::Response;
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{self, Restored, TcpState};
+use plimsoll_origin::OriginBody;
 use plimsoll_wire::cloning::{CloneRefusal, FromClone, SentPart};
 use plimsoll_wire::message::{AnswerReport, Conn};
 use tokio::task::spawn_local;
 
 use super::super::client::ClientConnection;
 use super::super::head::{self, FoundHead, Outline};
-use super::super::serve::{AfterAnswer, Answer};
+use super::super::serve::{AfterAnswer, Answer, Serve, rest, write_rest};
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
 use super::original::NodeClosing;
@@ -21,6 +25,19 @@ use super::shared::{CloneRoom, CloneShared, NodePhase};
 
 /// Bytes of an encoded state beyond its queues.
 const SPARE_BYTES: usize = 1024;
+
+/// A link that another node has opened, and the clones that came by it.
+pub(super) struct ServerLink {
+    pub(super) sink: FrameSink,
+    /// By the number that the other node gave.
+    clones: RefCell<BTreeMap<u64, (Flow, u64)>>,
+}
+
+impl ServerLink {
+    pub(super) fn new(sink: FrameSink) -> Self {
+        Self { sink, clones: RefCell::default() }
+    }
+}
 
 /// An SC message.
 pub(super) struct CloneOrder<'a> {
@@ -38,22 +55,64 @@ struct FreshClone {
     restored: Restored,
     head: Vec<u8>,
     outline: Outline,
+    /// The rest that it sends, of an answer that has begun.
+    rest: Option<Response<OriginBody>>,
     _room: CloneRoom,
 }
 
 /// Makes a clone, says so, and has it answer; or refuses.
-pub(super) fn make(shared: &Arc<CloneShared>, sink: &Rc<FrameSink>, order: &CloneOrder<'_>) {
-    match restore(shared, order) {
+pub(super) fn make(shared: &Arc<CloneShared>, link: &Rc<ServerLink>, order: &CloneOrder<'_>) {
+    let made = restore(shared, order);
+    match (made, &order.sent) {
+        (Ok(clone), Some(sent)) => {
+            spawn_local(make_rest(Arc::clone(shared), Rc::clone(link), clone, sent.clone()));
+        }
+        (made, _) => tell(shared, link, order.conn, made),
+    }
+}
+
+/// A clone that sends the rest of an answer is there once it is known to have that.
+async fn make_rest(shared: Arc<CloneShared>, link: Rc<ServerLink>, mut clone: FreshClone, sent: SentPart) {
+    let conn = clone.conn;
+    if let Serve::Origin(service) = &shared.serve {
+        clone.rest = rest(service, &clone.head, &sent).await;
+    }
+    let made = if clone.rest.is_some() {
+        Ok(clone)
+    } else {
+        shared.clones.leave(&clone.flow, clone.number);
+        Err(CloneRefusal::OtherDocument)
+    };
+    tell(&shared, &link, conn, made);
+}
+
+/// Says what came of an SC message, and has the clone answer.
+fn tell(
+    shared: &Arc<CloneShared>,
+    link: &Rc<ServerLink>,
+    conn: Conn,
+    made: Result<FreshClone, CloneRefusal>,
+) {
+    match made {
         Ok(clone) => {
             CloneCounters::count(&shared.counters.made);
-            sink.push(&FromClone::Cloned { conn: order.conn });
-            spawn_local(run(Arc::clone(shared), Rc::clone(sink), clone));
+            link.clones.borrow_mut().insert(conn.0, (clone.flow, clone.number));
+            link.sink.push(&FromClone::Cloned { conn });
+            spawn_local(run(Arc::clone(shared), Rc::clone(link), clone));
         }
         Err(why) => {
-            tracing::debug!(conn = order.conn.0, ?why, "a clone was refused");
+            tracing::debug!(conn = conn.0, ?why, "a clone was refused");
             CloneCounters::count(&shared.counters.refused);
-            sink.push(&FromClone::Refused { conn: order.conn, why });
+            link.sink.push(&FromClone::Refused { conn, why });
         }
+    }
+}
+
+/// The original has gone on.
+pub(super) fn over(shared: &CloneShared, link: &ServerLink, conn: Conn) {
+    let clone = link.clones.borrow_mut().remove(&conn.0);
+    if let Some((flow, number)) = clone {
+        shared.clones.discard(&flow, number);
     }
 }
 
@@ -63,9 +122,6 @@ fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClo
     }
     if order.state.len() > shared.config.state_bytes.saturating_add(SPARE_BYTES) {
         return Err(CloneRefusal::BadState);
-    }
-    if order.sent.is_some() {
-        return Err(CloneRefusal::OtherDocument);
     }
     let outline = match head::find(order.head) {
         FoundHead::Request(outline) if outline.bytes == order.head.len() => outline,
@@ -90,19 +146,20 @@ fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClo
     let copy = restored.as_fd().try_clone_to_owned().map_err(|error| kernel(&error))?;
     let number = shared.clones.enter(flow, copy);
     let head = order.head.to_vec();
-    Ok(FreshClone { conn: order.conn, flow, number, restored, head, outline, _room: room })
+    Ok(FreshClone { conn: order.conn, flow, number, restored, head, outline, rest: None, _room: room })
 }
 
-async fn run(shared: Arc<CloneShared>, sink: Rc<FrameSink>, clone: FreshClone) {
-    let (flow, number) = (clone.flow, clone.number);
+async fn run(shared: Arc<CloneShared>, link: Rc<ServerLink>, clone: FreshClone) {
+    let (conn, flow, number) = (clone.conn, clone.flow, clone.number);
     let mut phase = shared.phase.subscribe();
     let mut slot = None;
     let ended = tokio::select! {
         biased;
         _ = phase.wait_for(|phase| *phase == NodePhase::Cut) => false,
-        () = answer_and_go(&shared, &sink, clone, &mut slot) => true,
+        () = answer_and_go(&shared, &link.sink, clone, &mut slot) => true,
     };
     shared.clones.leave(&flow, number);
+    link.clones.borrow_mut().remove(&conn.0);
     if let Some(client) = slot.take()
         && !ended
     {
@@ -117,7 +174,7 @@ async fn answer_and_go(
     slot: &mut Option<ClientConnection>,
 ) {
     let began_at = Instant::now();
-    let FreshClone { conn, flow, number, restored, head, outline, _room } = clone;
+    let FreshClone { conn, flow, number, restored, head, outline, rest, _room } = clone;
     let lives =
         restored.activate().and_then(|fd| ClientConnection::new(fd, &head, shared.config.write_timeout));
     let Some(mut session) = shared.serve.session() else { return };
@@ -131,7 +188,10 @@ async fn answer_and_go(
         }
     };
     let access = (!shared.serve.counts_load()).then(|| shared.config.gauge.begin());
-    let answer = session.answer(client, outline, &NodeClosing::new(shared)).await;
+    let answer = match rest {
+        Some(rest) => write_rest(client, rest).await,
+        None => session.answer(client, outline, &NodeClosing::new(shared)).await,
+    };
     if let Some(access) = access {
         access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
     }
@@ -140,6 +200,7 @@ async fn answer_and_go(
     let ended = report(Answer { complete: whole, ..answer }, began_at);
     sink.push(&FromClone::Ended { conn, sent_bytes: client.written_bytes, keep, ended });
     if !whole {
+        // One that was told to go says nothing.
         if let Some(client) = slot.take() {
             client.abort();
         }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use plimsoll_policy::{
-    AdmissionControl, Assigned, BackendId, BuildContext, Cluster, Core, Ending, Health, Offered,
+    AdmissionControl, Assigned, BackendId, BuildContext, Cluster, Core, Ending, Health, LruMap, Offered,
     PolicyChoice, Request, TargetId, Time, Weight,
 };
 
@@ -21,14 +21,28 @@ pub(super) enum NodePlace {
 
 /// A request that has its place.
 #[derive(Debug)]
-pub(super) struct PlacedRequest {
+pub(super) struct MappedRequest {
     pub(super) place: NodePlace,
+    target: TargetId,
     assigned: Option<Assigned>,
 }
+
+/// How a mapped request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MappedEnd {
+    /// Answered with content of this size, which may not be all that there is.
+    Answered { content_bytes: u64, whole: bool },
+    /// Not by that node, or not at all.
+    Failed,
+}
+
+/// Documents whose sizes are remembered.
+const SIZES: usize = 1 << 16;
 
 /// The mapping function of a node.
 pub(super) struct Mapping {
     began: Instant,
+    min_bytes: u64,
     inner: Mutex<MappingState>,
 }
 
@@ -39,6 +53,8 @@ struct MappingState {
     next_tick: Option<Time>,
     /// By back-end.
     places: Vec<NodePlace>,
+    /// Of documents that were answered with.
+    sizes_bytes: LruMap<u64>,
 }
 
 impl Mapping {
@@ -61,8 +77,9 @@ impl Mapping {
         }
         let next_tick = core.tick_interval().map(|interval| Time::ZERO + interval);
         let places = nodes.into_iter().map(|(_, place)| place).collect();
-        let inner = MappingState { core, last: Time::ZERO, next_number: 0, next_tick, places };
-        Ok(Self { began: Instant::now(), inner: Mutex::new(inner) })
+        let sizes_bytes = LruMap::new(SIZES);
+        let inner = MappingState { core, last: Time::ZERO, next_number: 0, next_tick, places, sizes_bytes };
+        Ok(Self { began: Instant::now(), min_bytes: config.min_bytes, inner: Mutex::new(inner) })
     }
 
     fn inner(&self) -> (MutexGuard<'_, MappingState>, Time) {
@@ -77,12 +94,17 @@ impl Mapping {
         (inner, now)
     }
 
-    /// Says who answers.
-    pub(super) fn place(&self, target: &[u8]) -> PlacedRequest {
+    /// Says who answers. A document that is known to be small is answered here.
+    pub(super) fn place(&self, target: &[u8]) -> MappedRequest {
+        let target = TargetId::from_key(target);
         let (mut inner, now) = self.inner();
+        let size_bytes = inner.sizes_bytes.get_mut(target).copied();
+        if size_bytes.is_some_and(|bytes| bytes < self.min_bytes) {
+            return MappedRequest { place: NodePlace::Here, target, assigned: None };
+        }
         let number = inner.next_number;
         inner.next_number += 1;
-        let request = Request::of(number, TargetId::from_key(target));
+        let request = Request { size_bytes, ..Request::of(number, target) };
         let mut offered = inner.core.offer(&request, now);
         if let Offered::Poll(asked) = offered {
             // Nobody carries polls between nodes: their own counts answer.
@@ -92,18 +114,27 @@ impl Mapping {
         match offered {
             Offered::Assigned(assigned) => {
                 let place = inner.places.get(assigned.backend.index()).copied().unwrap_or(NodePlace::Here);
-                PlacedRequest { place, assigned: Some(assigned) }
+                MappedRequest { place, target, assigned: Some(assigned) }
             }
-            _ => PlacedRequest { place: NodePlace::Here, assigned: None },
+            _ => MappedRequest { place: NodePlace::Here, target, assigned: None },
         }
     }
 
-    /// A placed request has ended: answered with this much content by that node, or not by it.
-    pub(super) fn ended(&self, placed: PlacedRequest, content_bytes: Option<u64>) {
-        let Some(assigned) = placed.assigned else { return };
+    /// A request that has its place has ended.
+    pub(super) fn ended(&self, mapped: &MappedRequest, end: MappedEnd) {
         let (mut inner, now) = self.inner();
-        let ending = content_bytes.map_or(Ending::FAILED, |bytes| Ending::answered(Some(bytes)));
-        inner.core.complete(&assigned, ending, now);
+        let ending = match end {
+            MappedEnd::Answered { content_bytes, whole } => {
+                if whole {
+                    *inner.sizes_bytes.get_or_insert_with(mapped.target, || 0).0 = content_bytes;
+                }
+                Ending::answered(Some(content_bytes))
+            }
+            MappedEnd::Failed => Ending::FAILED,
+        };
+        if let Some(assigned) = &mapped.assigned {
+            inner.core.complete(assigned, ending, now);
+        }
     }
 
     /// A peer can be asked for clones now, or no longer.
@@ -128,9 +159,14 @@ mod tests {
     use plimsoll_wire::Key;
 
     fn mapping(own: &str) -> Mapping {
+        with_least(own, 0)
+    }
+
+    fn with_least(own: &str, min_bytes: u64) -> Mapping {
         let listen = "10.0.0.1:7400".parse().unwrap();
         let serve = ServeConfig::Copy("127.0.0.1:80".parse().unwrap());
         let mut config = CloneConfig::new(own, listen, Key::new([1; 32]), serve);
+        config.min_bytes = min_bytes;
         config.peers = ["c", "a", "b"]
             .into_iter()
             .filter(|name| *name != own)
@@ -159,7 +195,7 @@ mod tests {
             let found = nodes.each_ref().map(|(own, mapping)| {
                 let placed = mapping.place(target.as_bytes());
                 let found = name(own, placed.place);
-                mapping.ended(placed, Some(1));
+                mapping.ended(&placed, MappedEnd::Answered { content_bytes: 1, whole: false });
                 found
             });
             assert!(found.iter().all(|other| *other == found[0]), "{target}: {found:?}");
@@ -174,10 +210,28 @@ mod tests {
         for number in 0..50 {
             let placed = mapping.place(format!("/{number}").as_bytes());
             assert_eq!(placed.place, NodePlace::Here);
-            mapping.ended(placed, None);
+            mapping.ended(&placed, MappedEnd::Failed);
         }
         mapping.set_up(0, true);
         let places: Vec<_> = (0..50).map(|n| mapping.place(format!("/{n}").as_bytes()).place).collect();
         assert!(places.contains(&NodePlace::Peer(0)) && places.contains(&NodePlace::Here));
+    }
+    #[test]
+    fn what_is_known_to_be_small_is_answered_here() {
+        let mapping = with_least("a", 1000);
+        (0..2).for_each(|peer| mapping.set_up(peer, true));
+        let elsewhere = |target: &str| mapping.place(target.as_bytes()).place != NodePlace::Here;
+        let targets: Vec<_> = (0..100).map(|n| format!("/{n}")).filter(|target| elsewhere(target)).collect();
+        assert!(targets.len() > 30);
+        for (number, target) in targets.iter().enumerate() {
+            let content_bytes = if number % 2 == 0 { 999 } else { 1000 };
+            let mapped = mapping.place(target.as_bytes());
+            mapping.ended(&mapped, MappedEnd::Answered { content_bytes, whole: true });
+            assert_eq!(elsewhere(target), number % 2 == 1, "{target}");
+            // A part says nothing of the whole.
+            let mapped = mapping.place(target.as_bytes());
+            mapping.ended(&mapped, MappedEnd::Answered { content_bytes: 5, whole: false });
+            assert_eq!(elsewhere(target), number % 2 == 1, "{target}");
+        }
     }
 }

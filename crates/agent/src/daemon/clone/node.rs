@@ -28,6 +28,8 @@ const RING_BYTES: u32 = 4 << 20;
 const BACKLOG: i32 = 4096;
 /// Interval of checks whether connections are gone.
 const LOOK: Duration = Duration::from_millis(5);
+/// Time for clients that were reset.
+const AFTER_CUT: Duration = Duration::from_millis(300);
 /// Time for connections that were cut off to be gone.
 const CUT_OFF: Duration = Duration::from_secs(1);
 
@@ -189,6 +191,8 @@ impl CloneNode {
             tracing::warn!(connections = shared.open(), "connections are cut off");
             shared.phase.send_replace(NodePhase::Cut);
             wait_for_none(&shared, CUT_OFF);
+            // Clients whose numbers are others than we know ask once more (RFC 5961), and need an answer from the address.
+            std::thread::sleep(AFTER_CUT);
         }
         let stats = shared.stats();
         // Ends the thread of the links, which drops the senders, which ends the others.

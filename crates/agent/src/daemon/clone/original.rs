@@ -10,10 +10,10 @@ use tokio::net::TcpStream;
 use super::super::client::{ClientConnection, Next};
 use super::super::closing::Closing;
 use super::super::head::Outline;
-use super::super::serve::{AfterAnswer, Answer, Session};
-use super::cloning::{CarriedOver, answer_by_clone};
+use super::super::serve::{AfterAnswer, Answer, Beginning, Serve, Session, begin};
+use super::cloning::{CarriedOver, CloneTask, answer_by_clone};
 use super::counters::CloneCounters;
-use super::mapping::NodePlace;
+use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::peer_link::PeerLink;
 use super::shared::{CloneShared, NodePhase};
 
@@ -37,7 +37,7 @@ impl Closing for NodeClosing<'_> {
     /// Once.
     async fn woken(&self) {
         if self.heard.get() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
         let _ = self.shared.phase.subscribe().wait_for(|phase| *phase != NodePhase::Running).await;
         self.heard.set(true);
@@ -128,21 +128,27 @@ impl RequestPath<'_> {
         let placed = shared.mapping.place(&target);
         if let NodePlace::Peer(peer) = placed.place {
             let link = self.links.get(peer).filter(|link| link.is_up());
+            let task = CloneTask::Whole(outline);
             let carried = match link {
-                Some(link) => answer_by_clone(shared, link, self.flow, slot, outline).await,
+                Some(link) if self.divides(outline) => {
+                    let then = self.answer_in_two(link, slot, outline, &placed).await;
+                    return then;
+                }
+                Some(link) => answer_by_clone(shared, link, self.flow, slot, task).await,
                 None => CarriedOver::Declined,
             };
             match carried {
                 CarriedOver::Declined => {
                     CloneCounters::count(&shared.counters.declined);
-                    shared.mapping.ended(placed, None);
+                    shared.mapping.ended(&placed, MappedEnd::Failed);
                 }
-                CarriedOver::Answered { content_bytes, keep } => {
-                    shared.mapping.ended(placed, Some(content_bytes));
+                CarriedOver::Answered { status, content_bytes, keep } => {
+                    let whole = is_whole(status, outline);
+                    shared.mapping.ended(&placed, MappedEnd::Answered { content_bytes, whole });
                     return if keep { AfterAnswer::KeepAlive } else { AfterAnswer::Close };
                 }
                 CarriedOver::Lost => {
-                    shared.mapping.ended(placed, None);
+                    shared.mapping.ended(&placed, MappedEnd::Failed);
                     return AfterAnswer::Abort;
                 }
             }
@@ -151,7 +157,57 @@ impl RequestPath<'_> {
         }
         let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
         let answer = self.answer_here(session, client, outline).await;
-        shared.mapping.ended(placed, answer.complete.then_some(answer.content_bytes));
+        let whole = is_whole(answer.status, outline);
+        let end = MappedEnd::Answered { content_bytes: answer.content_bytes, whole };
+        shared.mapping.ended(&placed, if answer.complete { end } else { MappedEnd::Failed });
+        answer.then
+    }
+
+    /// Whether the beginning of answers is sent here.
+    fn divides(&self, outline: Outline) -> bool {
+        self.shared.config.first_bytes > 0
+            && !outline.is_head
+            && matches!(self.shared.serve, Serve::Origin(_))
+    }
+
+    /// Sends the beginning of the answer here, and has a clone send the rest.
+    async fn answer_in_two(
+        &self,
+        link: &Rc<PeerLink>,
+        slot: &mut Option<ClientConnection>,
+        outline: Outline,
+        placed: &MappedRequest,
+    ) -> AfterAnswer {
+        let shared = self.shared;
+        let (Serve::Origin(service), Some(client)) = (&shared.serve, slot.as_mut()) else {
+            return AfterAnswer::Abort;
+        };
+        let first_bytes = shared.config.first_bytes;
+        let answer = match begin(service, client, outline, self.closing, first_bytes).await {
+            Beginning::Whole(answer) => answer,
+            Beginning::Begun(begun) => {
+                let task = CloneTask::Rest(&begun);
+                match answer_by_clone(shared, link, self.flow, slot, task).await {
+                    CarriedOver::Answered { content_bytes, .. } => {
+                        CloneCounters::count(&shared.counters.rests);
+                        let content_bytes = content_bytes + first_bytes;
+                        shared.mapping.ended(placed, MappedEnd::Answered { content_bytes, whole: true });
+                        return begun.then();
+                    }
+                    CarriedOver::Declined => {
+                        CloneCounters::count(&shared.counters.declined);
+                        let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
+                        begun.finish(client).await
+                    }
+                    CarriedOver::Lost => {
+                        shared.mapping.ended(placed, MappedEnd::Failed);
+                        return AfterAnswer::Abort;
+                    }
+                }
+            }
+        };
+        CloneCounters::count(&shared.counters.own);
+        shared.mapping.ended(placed, MappedEnd::Failed);
         answer.then
     }
 
@@ -170,6 +226,11 @@ impl RequestPath<'_> {
         }
         answer
     }
+}
+
+/// Whether the content of such an answer is the whole document.
+fn is_whole(status: u16, outline: Outline) -> bool {
+    status == 200 && !outline.is_head
 }
 
 /// The target of the request whose head begins `input`: the second word of its first line.

@@ -23,6 +23,8 @@ struct HeldState {
     /// Where the clone is, once it is there.
     clone: Option<NextHop>,
     held: Vec<HeldPacket>,
+    /// It has gone on, or is over.
+    left: bool,
 }
 
 impl Original {
@@ -33,6 +35,9 @@ impl Original {
     /// A packet was held: what it acknowledges is for the clone, and what it brings for the original.
     fn held(&self, router: &PacketRouter, packet: HeldPacket) {
         let mut state = self.state();
+        if state.left {
+            return inject(router, &packet);
+        }
         if let Some(clone) = &state.clone
             && !sent_on(router, &packet, clone)
         {
@@ -80,7 +85,7 @@ impl Originals {
 
     /// Enters a connection whose packets are held from now on.
     pub(super) fn enter(&self, flow: Flow) -> Arc<Original> {
-        let state = Mutex::new(HeldState { clone: None, held: Vec::new() });
+        let state = Mutex::new(HeldState { clone: None, held: Vec::new(), left: false });
         let original = Arc::new(Original { flow, state, wake: Notify::new() });
         self.table().insert(flow, Arc::clone(&original));
         original
@@ -88,10 +93,10 @@ impl Originals {
 
     /// Removes it, and returns the packets that were held for it.
     pub(super) fn leave(&self, original: &Original) -> Vec<HeldPacket> {
-        let mut table = self.table();
-        table.remove(&original.flow);
-        // While the table is locked: what comes later finds nothing there.
-        std::mem::take(&mut original.state().held)
+        self.table().remove(&original.flow);
+        let mut state = original.state();
+        state.left = true;
+        std::mem::take(&mut state.held)
     }
 
     /// Handles a packet that the router holds.

@@ -45,9 +45,10 @@ struct UpLink {
     next_hop: NextHop,
 }
 
-/// A clone that was asked for. Dropped, nothing more is heard of it.
+/// A clone that was asked for. Dropped, its node is told to remove it, and nothing more is heard of it.
 pub(super) struct PendingClone {
     conn: u64,
+    sink: Rc<FrameSink>,
     waiting: Waiting,
     answers: UnboundedReceiver<FromClone>,
     /// The way to its node.
@@ -64,6 +65,7 @@ impl PendingClone {
 impl Drop for PendingClone {
     fn drop(&mut self) {
         self.waiting.borrow_mut().remove(&self.conn);
+        self.sink.push(&ToClone::Over { conn: Conn(self.conn) });
     }
 }
 
@@ -85,7 +87,8 @@ impl PeerLink {
         let (sender, answers) = unbounded_channel();
         up.waiting.borrow_mut().insert(conn, sender);
         let waiting = Rc::clone(&up.waiting);
-        let pending = PendingClone { conn, waiting, answers, next_hop: up.next_hop };
+        let sink = Rc::clone(&up.sink);
+        let pending = PendingClone { conn, sink, waiting, answers, next_hop: up.next_hop };
         up.sink.push(&ToClone::Clone { conn: Conn(conn), state, head, sent }).then_some(pending)
     }
 

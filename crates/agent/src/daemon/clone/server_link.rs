@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::super::greet::greet;
 use super::counters::CloneCounters;
 use super::frames::{FrameSink, FramesEnd, run_frames};
-use super::made::{CloneOrder, make};
+use super::made::{CloneOrder, ServerLink, make, over};
 use super::shared::CloneShared;
 
 /// Time for a handshake.
@@ -46,9 +46,9 @@ pub(super) async fn serve(shared: Arc<CloneShared>, mut stream: TcpStream, sourc
     }
     CloneCounters::count(&shared.counters.links);
     let keys = established.keys;
-    let sink = Rc::new(FrameSink::new(Rc::new(stream), keys.writer));
-    let take = |area: &[u8]| take(&shared, &sink, area);
-    match run_frames(&sink, keys.reader, config.link_timeout, || {}, take).await {
+    let link = Rc::new(ServerLink::new(FrameSink::new(Rc::new(stream), keys.writer)));
+    let take = |area: &[u8]| take(&shared, &link, area);
+    match run_frames(&link.sink, keys.reader, config.link_timeout, || {}, take).await {
         FramesEnd::Lost(why) => tracing::info!(node = name, "a link of another node ends: {why}"),
         FramesEnd::Broken(why) => {
             CloneCounters::count(&shared.counters.broken_links);
@@ -57,14 +57,15 @@ pub(super) async fn serve(shared: Arc<CloneShared>, mut stream: TcpStream, sourc
     }
 }
 
-fn take(shared: &Arc<CloneShared>, sink: &Rc<FrameSink>, area: &[u8]) -> Result<(), String> {
+fn take(shared: &Arc<CloneShared>, link: &Rc<ServerLink>, area: &[u8]) -> Result<(), String> {
     for message in messages::<ToClone<'_>>(area) {
         match message.map_err(|error| error.to_string())? {
             ToClone::Clone { conn, state, head, sent } => {
-                make(shared, sink, &CloneOrder { conn, state, head, sent });
+                make(shared, link, &CloneOrder { conn, state, head, sent });
             }
+            ToClone::Over { conn } => over(shared, link, conn),
             ToClone::Ping { token } => {
-                sink.push(&FromClone::Pong { token });
+                link.sink.push(&FromClone::Pong { token });
             }
         }
     }

@@ -134,12 +134,12 @@ impl CloneShared {
         Ok(next_hop)
     }
 
-    /// A thread's link to a peer is there, or no longer.
+    /// A thread's link to a peer is there, or no longer. The first one that is lost tells that the peer may be gone.
     pub(super) fn link_is_up(&self, peer: usize, up: bool) {
         let mut links = self.up.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(count) = links.get_mut(peer) else { return };
         *count = if up { *count + 1 } else { count.saturating_sub(1) };
-        self.mapping.set_up(peer, *count > 0);
+        self.mapping.set_up(peer, up);
     }
 
     /// Links to other nodes that are there, over all threads.

@@ -4,12 +4,14 @@ mod answer;
 mod copy;
 mod framing;
 mod origin;
+mod rest;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(super) use self::answer::{AfterAnswer, Answer};
 pub(super) use self::origin::answer_short;
+pub(super) use self::rest::{Beginning, BegunAnswer, begin, rest, write_rest};
 use super::client::ClientConnection;
 use super::closing::Closing;
 use super::head::{Foreign, Outline};

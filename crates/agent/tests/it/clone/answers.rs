@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use plimsoll_lab::Node;
+use plimsoll_agent::daemon::ServeConfig;
+use plimsoll_lab::{Conditions, Node};
+use plimsoll_origin::synthetic::Synthetic;
+use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_testkit::{Why, pace};
 
 use super::client::{get, is_document, is_part};
@@ -33,13 +36,14 @@ fn each_request_is_answered_by_the_node_that_has_it() {
     }
     // Each request is a clone's answer at two of three originals.
     assert_eq!(by_clones, 90);
+    // What is counted follows the client's last acknowledgment.
+    world.nothing_is_left();
     let stats: Vec<_> = (0..NODES).map(|number| world.node(number).stats()).collect();
     let sum = |of: fn(&plimsoll_agent::daemon::CloneStats) -> u64| stats.iter().map(of).sum::<u64>();
     assert_eq!(sum(|stats| stats.requests), 135);
     assert_eq!(sum(|stats| stats.own), 45);
     assert_eq!((sum(|stats| stats.clone_answers), sum(|stats| stats.fast_forwarded)), (90, 90));
     assert_eq!((sum(|stats| stats.made), sum(|stats| stats.declined), sum(|stats| stats.lost)), (90, 0, 0));
-    world.nothing_is_left();
 }
 
 #[test]
@@ -171,11 +175,107 @@ fn many_connections_at_once() {
             }
         });
     }
+    world.nothing_is_left();
     let stats: Vec<_> = (0..NODES).map(|number| world.node(number).stats()).collect();
     assert_eq!(stats.iter().map(|stats| stats.requests).sum::<u64>(), 2160);
     assert_eq!(stats.iter().map(|stats| stats.lost).sum::<u64>(), 0, "{stats:?}");
     assert!(stats.iter().map(|stats| stats.clone_answers).sum::<u64>() > 1000, "{stats:?}");
+}
+
+#[test]
+fn every_byte_is_right_where_packets_are_lost_and_overtaken() {
+    let world = World::new();
+    let bad = Conditions {
+        loss: 0.01,
+        duplicate: 0.01,
+        late: 0.03,
+        late_by: Duration::from_millis(3),
+        ..Conditions::delayed(Duration::from_millis(1))
+    };
+    world.lab.link(Node::Client).unwrap().set(&bad).unwrap();
+    for original in 0..NODES {
+        world.lead_to(original);
+        std::thread::scope(|scope| {
+            for connection in 0..16 {
+                let world = &world;
+                scope.spawn(move || {
+                    let mut client = world.connect();
+                    for round in 0..6 {
+                        let size = [11, 3_000, 70_000][(round + connection) % 3];
+                        let paths =
+                            [0, 1, 2].map(|n| format!("/size/{size}/b{}", (n + connection * round) % 40));
+                        // One after the other, or together.
+                        let together = if (connection + round) % 2 == 0 { 3 } else { 1 };
+                        for paths in paths.chunks(together) {
+                            client.send(&paths.iter().map(|path| get(path)).collect::<String>());
+                            for path in paths {
+                                let answer = client.answer(false);
+                                assert!(is_document(path, &answer.body), "{path} by {}", answer.backend);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+    }
+    world.lab.link(Node::Client).unwrap().set(&Conditions::default()).unwrap();
     world.nothing_is_left();
+    let stats: Vec<_> = (0..NODES).map(|number| world.node(number).stats()).collect();
+    assert_eq!(stats.iter().map(|stats| stats.lost).sum::<u64>(), 0, "{stats:?}");
+    assert!(stats.iter().map(|stats| stats.clone_answers).sum::<u64>() > 300, "{stats:?}");
+}
+
+#[test]
+fn the_rest_of_an_answer_is_sent_by_a_clone() {
+    // Within the first packet, at its end, behind the first window, and far on.
+    for first_bytes in [1, 1_000, 1_447, 1_448, 1_449, 14_480, 65_536, 1_000_000, 2_999_999] {
+        let world = World::with(|config| config.first_bytes = first_bytes);
+        world.lead_to(0);
+        let mut client = world.connect();
+        let mut rests = 0;
+        for number in 0..12 {
+            let size = [3_000_000, first_bytes, first_bytes + 1][number % 3];
+            let path = format!("/size/{size}/r{number}");
+            let together = format!("{}{}", get(&path), get("/size/10/after"));
+            client.send(&together);
+            let answer = client.answer(false);
+            assert_eq!((answer.status, &*answer.backend), (200, world.name(0)), "{path}");
+            assert!(is_document(&path, &answer.body), "{path}, {first_bytes} here: {}", answer.body.len());
+            assert!(is_document("/size/10/after", &client.answer(false).body));
+            rests += u64::from(size > first_bytes);
+        }
+        drop(client);
+        world.nothing_is_left();
+        let stats = world.node(0).stats();
+        assert!(stats.rests > 0 && stats.rests <= rests + 12, "{first_bytes}: {stats:?}");
+        assert_eq!((stats.declined, stats.lost), (0, 0), "{first_bytes}: {stats:?}");
+    }
+}
+
+#[test]
+fn the_rest_of_another_document_is_refused() {
+    let world = World::with(|config| {
+        config.first_bytes = 5_000;
+        // The second node has other documents by the same names.
+        if config.listen.ip().to_string().ends_with(".12") {
+            let names = (0..30).map(|number| format!("/size/20000/o{number}").into_bytes());
+            let others = Synthetic::table(names.map(|name| (name, 20_000))).unwrap();
+            let source = Source::synthetic(others);
+            config.serve = ServeConfig::Origin(OriginConfig::new(source).into());
+        }
+    });
+    world.lead_to(0);
+    let mut client = world.connect();
+    for number in 0..30 {
+        let path = format!("/size/20000/o{number}");
+        client.send(&get(&path));
+        assert!(is_document(&path, &client.answer(false).body), "{path}");
+    }
+    drop(client);
+    world.nothing_is_left();
+    let stats = world.node(0).stats();
+    assert!(stats.declined > 0 && stats.rests > 0 && stats.lost == 0, "{stats:?}");
+    assert_eq!(world.node(1).stats().made, 0);
 }
 
 #[test]

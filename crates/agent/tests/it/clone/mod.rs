@@ -103,6 +103,8 @@ impl World {
 
     /// From now on the client's packets go to this node, which is the original of new connections.
     fn lead_to(&self, number: usize) {
+        // Nothing of an earlier connection may go there.
+        self.nothing_is_left();
         let (address, vip) = (self.address(number), self.vip().ip().to_string());
         let set = || {
             let mac = plimsoll_datapath::neighbor(address, PATIENCE).unwrap().mac;

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 
 use plimsoll_agent::daemon::{CloneConfig, CloneStats, PreparedCloneNode};
 use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port};
+use plimsoll_policy::PolicyChoice;
 use tokio::runtime::Runtime;
 
 use super::super::origin::{self, StopSignals};
 use super::super::privileges;
-use super::identity;
+use super::identity::identity;
 use super::load::seconds;
 use super::options::{self, Args};
 use crate::error::CliError;
@@ -40,8 +41,10 @@ fn config(args: &Args, listen: SocketAddr) -> Result<CloneConfig, CliError> {
     config.peers.clone_from(&args.clone_peers);
     config.policy = args
         .clone_policy
-        .parse()
+        .parse::<PolicyChoice>()
         .map_err(|error| CliError::Usage(format!("--clone-policy {}: {error}", args.clone_policy)))?;
+    config.min_bytes = args.clone_min_size;
+    config.first_bytes = args.clone_first_size;
     config.interface = args.interface.clone().unwrap_or_default();
     config.vips.clone_from(&args.vips);
     if let Some(threads) = args.threads {
@@ -62,6 +65,7 @@ fn json(stats: &CloneStats) -> serde_json::Value {
         "own": stats.own,
         "cloned": stats.cloned,
         "clone_answers": stats.clone_answers,
+        "rests": stats.rests,
         "declined": stats.declined,
         "fast_forwarded": stats.fast_forwarded,
         "client_resets": stats.client_resets,

@@ -63,6 +63,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "POLICY", default_value = "uri_hash", requires = "clone_peers")]
     pub(super) clone_policy: String,
 
+    /// Answer documents here that are known to be smaller than this: bytes, or with a unit, as 16KiB
+    #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", value_parser = plimsoll_policy::units::size)]
+    pub(super) clone_min_size: u64,
+
+    /// Send so much of each document that belongs to another node here, and have a clone send the rest
+    #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", value_parser = plimsoll_policy::units::size)]
+    pub(super) clone_first_size: u64,
+
     /// Network interface at which packets of clients, of front-ends and of other nodes arrive
     #[arg(long, value_name = "NAME", requires = "listen")]
     pub(super) interface: Option<String>,
