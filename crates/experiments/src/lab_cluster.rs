@@ -1,7 +1,7 @@
 //! The processes of a cluster on a lab: a front-end, and an agent or origin on each back-end.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,15 @@ use plimsoll_wire::Key;
 
 use crate::ExperimentError;
 
+mod clones;
 mod load;
+mod mechanism;
+mod metrics;
 
+pub use clones::CloneCounts;
 pub use load::ClientLoad;
+pub use mechanism::LabMechanism;
+use metrics::ADMIN;
 
 /// The port that clients connect to, at the virtual address.
 const PORT: u16 = 80;
@@ -26,8 +32,6 @@ const PORT: u16 = 80;
 const BACKEND_PORT: u16 = 80;
 /// The port at which agents take handoffs.
 const AGENT_PORT: u16 = 7400;
-/// The admin API of the front-end, within its node.
-const ADMIN: &str = "127.0.0.1:9090";
 /// How long everything may take to start.
 const STARTING: Duration = Duration::from_secs(20);
 /// Memory for the documents of one back-end.
@@ -39,7 +43,7 @@ pub struct LabClusterConfig {
     /// The `plimsoll` program, which runs as front-end, agents and origins.
     pub program: PathBuf,
     /// How a chosen back-end gets the request.
-    pub mechanism: MechanismKind,
+    pub mechanism: LabMechanism,
     /// Number of back-ends; the lab has at least as many.
     pub backends: usize,
     /// Policy of the front-end, by name.
@@ -67,14 +71,14 @@ impl LabClusterConfig {
     #[must_use]
     pub fn new(
         program: &Path,
-        mechanism: MechanismKind,
+        mechanism: impl Into<LabMechanism>,
         backends: usize,
         policy: &str,
         contents: Contents,
     ) -> Self {
         Self {
             program: program.to_owned(),
-            mechanism,
+            mechanism: mechanism.into(),
             backends,
             policy: policy.to_owned(),
             seed: 1,
@@ -93,6 +97,7 @@ pub fn documents(size_bytes: u64) -> u64 {
 
 /// A running cluster on a lab. Dropping it kills all its processes.
 pub struct LabCluster<'a> {
+    mechanism: LabMechanism,
     front_end: NodeHandle<'a>,
     /// Name, node and process; the front-end first to be stopped.
     processes: Vec<(String, NodeHandle<'a>, Process)>,
@@ -109,15 +114,15 @@ impl<'a> LabCluster<'a> {
     pub async fn start(lab: &'a Lab, config: &LabClusterConfig) -> Result<Self, ExperimentError> {
         let front_end = lab.node(Node::FrontEnd)?;
         let target = (lab.virtual_address(), PORT).into();
-        let mut cluster = Self { front_end, processes: Vec::new(), target };
-        let key = key()?;
+        let mut cluster = Self { mechanism: config.mechanism, front_end, processes: Vec::new(), target };
+        let (key, front_end_mechanism) = (key()?, config.mechanism.of_front_end());
         for number in 0..config.backends {
             let node = lab.node(Node::Backend(number))?;
             if let Contents::Files(size_bytes) = config.contents {
                 write_documents(node, size_bytes)?;
             }
             write_secret(node, &key)?;
-            if config.mechanism == MechanismKind::Direct {
+            if config.mechanism == MechanismKind::Direct.into() {
                 // Packets come with this address, and answers leave with it.
                 let vip = lab.virtual_address().into();
                 node.run(|| Vip::add(vip, "eth0").map(Vip::leave))?.map_err(|e| {
@@ -127,7 +132,7 @@ impl<'a> LabCluster<'a> {
             cluster.start_process(node, backend(lab, node, config)?)?;
         }
         for number in 0..config.backends {
-            cluster.wait_until_it_answers(front_end, backend_address(lab, number)?).await?;
+            cluster.wait_until_it_answers(front_end, checked_address(lab, config, number)?).await?;
         }
         write_secret(front_end, &key)?;
         write(front_end, "run/plimsoll.toml", toml(lab, config)?.as_bytes())?;
@@ -135,11 +140,11 @@ impl<'a> LabCluster<'a> {
         command.args(["balance", "--no-watch", "--config", "/run/plimsoll.toml"]);
         cluster.start_process(front_end, command)?;
         cluster.wait_until_it_answers(lab.node(Node::Client)?, target).await?;
-        if config.mechanism.hands_off() {
+        if front_end_mechanism.hands_off() {
             let lack = "the front-end has no link to every agent";
             cluster.wait_for_metric("plimsoll_links", config.backends as f64, lack).await?;
         }
-        if config.mechanism == MechanismKind::Direct {
+        if front_end_mechanism == MechanismKind::Direct {
             // Until then the hash places connections.
             let lack = "the policy of the front-end has made no choice";
             cluster.wait_for_metric("plimsoll_switch_choices", 1.0, lack).await?;
@@ -151,7 +156,9 @@ impl<'a> LabCluster<'a> {
         let name = node.node().to_string();
         let log = node.root().join("run/log");
         let file = File::create(&log).map_err(|e| ExperimentError::writing(&log, e))?;
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        let said = node.root().join("run/said");
+        let stdout = File::create(&said).map_err(|e| ExperimentError::writing(&said, e))?;
+        command.stdin(Stdio::null()).stdout(stdout).stderr(file);
         let process = node.spawn(&mut command)?;
         self.processes.push((name, node, process));
         Ok(())
@@ -188,6 +195,22 @@ impl<'a> LabCluster<'a> {
         Ok(())
     }
 
+    /// Stops everything in good order, and adds up what nodes of Socket Cloning have counted; 0 without them.
+    ///
+    /// # Errors
+    /// When a process does not end in good order.
+    pub fn stop(mut self) -> Result<CloneCounts, ExperimentError> {
+        let mut counts = CloneCounts::default();
+        // The front-end was started last.
+        self.processes.pop();
+        if self.mechanism == LabMechanism::Clone {
+            for (_, node, process) in self.processes.drain(..) {
+                counts.add(node, process)?;
+            }
+        }
+        Ok(counts)
+    }
+
     /// The processes' last output, for errors.
     #[must_use]
     pub fn last_words(&self) -> String {
@@ -206,8 +229,8 @@ impl<'a> LabCluster<'a> {
     /// such as `x_total{a="b"}`, is that one alone.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<f64> {
-        let page = self.front_end.run(metrics).ok()?.ok()?;
-        sum_of(&page, name)
+        let page = self.front_end.run(metrics::page).ok()?.ok()?;
+        metrics::sum_of(&page, name)
     }
 }
 
@@ -218,31 +241,25 @@ impl Drop for LabCluster<'_> {
     }
 }
 
-fn metrics() -> std::io::Result<String> {
-    let mut connection = TcpStream::connect(ADMIN)?;
-    connection.set_read_timeout(Some(Duration::from_secs(2)))?;
-    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
-    let mut page = String::new();
-    connection.take(4 << 20).read_to_string(&mut page)?;
-    Ok(page)
-}
-
-/// Lines are `name value` or `name{labels} value`.
-fn sum_of(page: &str, name: &str) -> Option<f64> {
-    let values: Vec<f64> = page
-        .lines()
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix([' ', '{']).and(line.rsplit(' ').next()))
-        .filter_map(|value| value.trim().parse().ok())
-        .collect();
-    (!values.is_empty()).then(|| values.iter().sum())
-}
-
 /// The address of a back-end's origin.
 ///
 /// # Errors
 /// When the lab has no such back-end.
 pub fn backend_address(lab: &Lab, number: usize) -> Result<SocketAddr, ExperimentError> {
     Ok((lab.node(Node::Backend(number))?.address(), BACKEND_PORT).into())
+}
+
+/// Where the front-end checks a back-end: nodes of Socket Cloning take links, and connections to the virtual address alone.
+fn checked_address(
+    lab: &Lab,
+    config: &LabClusterConfig,
+    number: usize,
+) -> Result<SocketAddr, ExperimentError> {
+    let mut address = backend_address(lab, number)?;
+    if config.mechanism == LabMechanism::Clone {
+        address.set_port(AGENT_PORT);
+    }
+    Ok(address)
 }
 
 /// The command of a back-end.
@@ -254,18 +271,32 @@ fn backend(lab: &Lab, node: NodeHandle<'_>, config: &LabClusterConfig) -> Result
         Contents::Files(_) => ("--root", "/run/www".to_owned()),
         Contents::Synthetic(what) => ("--synthetic", what.clone()),
     };
-    if !config.mechanism.hands_off() {
-        // With `direct` connections come to the virtual address.
-        let all = format!("0.0.0.0:{BACKEND_PORT}");
-        let listen = if config.mechanism == MechanismKind::Direct { &all } else { &origin };
-        command.args(["origin", option, &contents, "--listen", listen, "--name", &name]);
-    } else {
-        let front_end = format!("front-end={}", lab.node(Node::FrontEnd)?.address());
+    let clones = config.mechanism == LabMechanism::Clone;
+    if clones || config.mechanism.of_front_end().hands_off() {
         let address = format!("{}:{PORT}", lab.virtual_address());
         let kind = if option == "--root" { "origin" } else { "origin:synthetic" };
         command.args(["agent", "--listen", &format!("{own}:{AGENT_PORT}"), "--key", "/run/key"]);
-        command.args(["--name", &name, "--front-end", &front_end, "--interface", "eth0", "--vip", &address]);
-        command.args(["--serve", &format!("{kind}:{contents}"), "--origin-listen", &origin]);
+        command.args(["--name", &name, "--interface", "eth0", "--vip", &address]);
+        command.args(["--serve", &format!("{kind}:{contents}")]);
+    } else {
+        // With `direct` connections come to the virtual address.
+        let all = format!("0.0.0.0:{BACKEND_PORT}");
+        let is_direct = config.mechanism == MechanismKind::Direct.into();
+        let listen = if is_direct { &all } else { &origin };
+        command.args(["origin", option, &contents, "--listen", listen, "--name", &name]);
+    }
+    if clones {
+        command.arg("--json-stats");
+        for number in 0..config.backends {
+            let peer = lab.node(Node::Backend(number))?;
+            if peer.node() != node.node() {
+                let peer = format!("{}={}:{AGENT_PORT}", peer.node(), peer.address());
+                command.args(["--clone-peer", &peer]);
+            }
+        }
+    } else if config.mechanism.of_front_end().hands_off() {
+        let front_end = format!("front-end={}", lab.node(Node::FrontEnd)?.address());
+        command.args(["--front-end", &front_end, "--origin-listen", &origin]);
     }
     command.args(&config.origin);
     Ok(command)
@@ -277,31 +308,32 @@ fn toml(lab: &Lab, config: &LabClusterConfig) -> Result<String, ExperimentError>
         "none" => "\"none\"",
         number => number,
     };
+    let mechanism = config.mechanism.of_front_end();
     let mut text = format!(
         "mechanism = \"{}\"\nworkers = 1\n[[listener]]\naddress = \"{}:{PORT}\"\n[policy]\nname = \"{}\"\nseed = \
          {}\n[admission]\nlimit = {admission}\nqueue = 4096\nqueue_timeout = \"60s\"\n[health]\nprobe = \
          \"tcp\"\n[admin]\naddress = \"{ADMIN}\"\n",
-        config.mechanism,
+        mechanism,
         lab.virtual_address(),
         config.policy,
         config.seed
     );
     for number in 0..config.backends {
         let node = lab.node(Node::Backend(number))?;
-        let own = node.address();
-        text += &format!("[[backend]]\nname = \"{}\"\naddress = \"{own}:{BACKEND_PORT}\"\n", node.node());
-        if config.mechanism.hands_off() {
-            text += &format!("agent = \"{own}:{AGENT_PORT}\"\n");
+        let address = checked_address(lab, config, number)?;
+        text += &format!("[[backend]]\nname = \"{}\"\naddress = \"{address}\"\n", node.node());
+        if mechanism.hands_off() {
+            text += &format!("agent = \"{}:{AGENT_PORT}\"\n", node.address());
         }
     }
-    if config.mechanism.hands_off() {
+    if mechanism.hands_off() {
         text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\n";
     }
-    if config.mechanism == MechanismKind::Handoff {
+    if mechanism == MechanismKind::Handoff {
         // By default small answers at the end of a connection are proxied; here all must be handed off.
         text += "min_size = 0\n";
     }
-    if config.mechanism == MechanismKind::Direct {
+    if mechanism == MechanismKind::Direct {
         text += "[direct]\ninterfaces = [\"eth0\"]\n";
     }
     Ok(text)
@@ -339,15 +371,6 @@ fn write_documents(node: NodeHandle<'_>, size_bytes: u64) -> Result<(), Experime
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn metrics_are_summed_over_labels() {
-        let page = "# HELP plimsoll_x x\nplimsoll_x_total{a=\"b c\"} 3\nplimsoll_x_total{a=\"d\"} 4\nplimsoll_y 1.5\n";
-        assert_eq!(sum_of(page, "plimsoll_x_total"), Some(7.0));
-        assert_eq!(sum_of(page, "plimsoll_x_total{a=\"d\"}"), Some(4.0));
-        assert_eq!(sum_of(page, "plimsoll_y"), Some(1.5));
-        assert_eq!(sum_of(page, "plimsoll_x"), None);
-    }
 
     #[test]
     fn documents_fit_into_memory() {

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use plimsoll_config::MechanismKind;
 use plimsoll_lab::{CpuMeter, CpuUse, InterfaceCounters, Lab, LabConfig, Node, Traffic, cpu_time_of_others};
 use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req};
 
-use crate::lab_cluster::{ClientLoad, Contents, LabCluster, LabClusterConfig, documents};
+use crate::lab_cluster::{
+    ClientLoad, CloneCounts, Contents, LabCluster, LabClusterConfig, LabMechanism, documents,
+};
 use crate::{ExperimentError, Tell};
 
 /// Time under load before anything is measured.
@@ -58,6 +59,8 @@ pub struct LabMeasures {
     pub stayed: Option<u64>,
     /// Connections that were distributed at layer 4; `None` without the mechanism.
     pub distributed: Option<u64>,
+    /// Requests from the start of the warm-up to the end, and those that clones have answered; `None` without the mechanism.
+    pub clones: Option<CloneCounts>,
 }
 
 impl LabMeasures {
@@ -116,7 +119,7 @@ fn read(
 /// When there is no lab, the cluster does not start, or no request is answered.
 pub async fn run(
     trial: &LabTrial<'_>,
-    mechanism: MechanismKind,
+    mechanism: LabMechanism,
     tell: Tell<'_>,
 ) -> Result<LabMeasures, ExperimentError> {
     tell(&format!("plimsoll: {mechanism}: building the lab"));
@@ -127,7 +130,7 @@ pub async fn run(
     let cluster = LabCluster::start(&lab, &config).await?;
     let seconds = trial.load.measured_s;
     tell(&format!("plimsoll: {mechanism}: {WARMUP:?} of warm-up, then {seconds} s of load"));
-    let measured = measure(&lab, &cluster, &trial.load, tell).await?;
+    let mut measured = measure(&lab, &cluster, &trial.load, tell).await?;
     if measured.summary.succeeded == 0 {
         return Err(ExperimentError::Failed(format!(
             "no request was answered by {mechanism}: {}\n{}",
@@ -135,6 +138,8 @@ pub async fn run(
             cluster.last_words()
         )));
     }
+    let counts = cluster.stop()?;
+    measured.clones = (mechanism == LabMechanism::Clone).then_some(counts);
     Ok(measured)
 }
 
@@ -169,6 +174,7 @@ async fn measure(
         handoffs: count(end.handoffs, start.handoffs),
         stayed: count(end.stayed, start.stayed),
         distributed: count(end.distributed, start.distributed),
+        clones: None,
     })
 }
 

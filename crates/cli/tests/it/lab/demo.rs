@@ -66,6 +66,19 @@ fn packets_of_distributed_connections_pass_and_answers_do_not() {
 }
 
 #[test]
+fn clones_answer_what_belongs_to_another_node() {
+    let results = demo(&["--mechanism", "clone", "--backends", "3", "--size", "20KiB", "--connections", "6"]);
+    let [proxy, direct, clone] = results.as_slice() else { panic!("{results:?}") };
+    assert_eq!((&direct["mechanism"], &clone["mechanism"]), (&"direct".into(), &"clone".into()));
+    assert!(number(clone, "/requests") > 10.0 && number(clone, "/failed") == 0.0, "{clone}");
+    // Of three nodes two do not have a document.
+    let share = number(clone, "/clones/by_clones") / number(clone, "/clones/requests");
+    assert!((0.4..0.9).contains(&share), "{clone}");
+    assert!(proxy["clones"].is_null() && direct["clones"].is_null(), "{results:?}");
+    assert!(number(clone, "/front_end/share_of_bytes_to_clients") < 0.05, "{clone}");
+}
+
+#[test]
 fn a_policy_that_needs_content_is_refused_with_direct() {
     let output = plimsoll(&["lab", "demo", "--mechanism", "direct", "--policy", "lard"]);
     let stderr = text(&output.stderr);

@@ -1,6 +1,7 @@
 //! The arguments of `plimsoll lab demo`.
 
 use plimsoll_config::MechanismKind;
+use plimsoll_experiments::lab_cluster::LabMechanism;
 use plimsoll_lab::Rate;
 
 use crate::values;
@@ -14,7 +15,7 @@ const MOST_BYTES: u64 = 64 << 20;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Needs root. With --mechanism handoff or direct the same load is also put on a front-end that proxies, with auto on proxy and \
-handoff, and the results stand side by side. Where there are two CPUs, the front-end's node has one to itself, so that its cost can be told, the kernel's work \
+handoff, with clone on proxy and direct, and the results stand side by side. Where there are two CPUs, the front-end's node has one to itself, so that its cost can be told, the kernel's work \
 for its packets included.")]
 pub(in super::super) struct Args {
     /// How a chosen back-end gets the request
@@ -41,8 +42,8 @@ pub(in super::super) struct Args {
     #[arg(long)]
     pub(super) new_connections: bool,
 
-    /// Policy of the front-end (see `plimsoll policies`); `lard_r` by default, with direct `least_connections`, as content is
-    /// not known there
+    /// Policy of the front-end (see `plimsoll policies`); `lard_r` by default, with direct and clone `least_connections`, as
+    /// content is not known there
     #[arg(long)]
     policy: Option<String>,
 
@@ -66,24 +67,29 @@ pub(super) enum MechanismName {
     Auto,
     /// Connections are distributed at layer 4, packet by packet, and back-ends answer the client directly
     Direct,
+    /// As with direct, and the back-end that has a document answers on a connection of another one
+    Clone,
 }
 
 impl Args {
     /// The policy of all front-ends of the demo.
     pub(super) fn policy(&self) -> &str {
-        let usual = if self.mechanism == MechanismName::Direct { "least_connections" } else { "lard_r" };
+        let at_layer_4 = matches!(self.mechanism, MechanismName::Direct | MechanismName::Clone);
+        let usual = if at_layer_4 { "least_connections" } else { "lard_r" };
         self.policy.as_deref().unwrap_or(usual)
     }
 }
 
 impl MechanismName {
     /// This one, after the one that it is compared with.
-    pub(super) fn with_baseline(self) -> Vec<MechanismKind> {
+    pub(super) fn with_baseline(self) -> Vec<LabMechanism> {
+        let proxy = MechanismKind::Proxy.into();
         match self {
-            Self::Proxy => vec![MechanismKind::Proxy],
-            Self::Handoff => vec![MechanismKind::Proxy, MechanismKind::Handoff],
-            Self::Auto => vec![MechanismKind::Proxy, MechanismKind::Handoff, MechanismKind::Auto],
-            Self::Direct => vec![MechanismKind::Proxy, MechanismKind::Direct],
+            Self::Proxy => vec![proxy],
+            Self::Handoff => vec![proxy, MechanismKind::Handoff.into()],
+            Self::Auto => vec![proxy, MechanismKind::Handoff.into(), MechanismKind::Auto.into()],
+            Self::Direct => vec![proxy, MechanismKind::Direct.into()],
+            Self::Clone => vec![proxy, MechanismKind::Direct.into(), LabMechanism::Clone],
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_config::MechanismKind;
-use plimsoll_experiments::lab_cluster::documents;
+use plimsoll_experiments::lab_cluster::{LabMechanism, documents};
 use plimsoll_experiments::lab_trial::LabMeasures;
 use plimsoll_lab::CpuPlan;
 use plimsoll_report::format::bytes;
@@ -14,7 +13,7 @@ use super::args::Args;
 const OTHERS_CPUS: f64 = 0.05;
 
 /// A mechanism with its measurements.
-pub(super) type MeasuredMechanism = (MechanismKind, LabMeasures);
+pub(super) type MeasuredMechanism = (LabMechanism, LabMeasures);
 
 /// The setting, in words.
 pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
@@ -54,7 +53,7 @@ pub(super) fn warnings((name, measured): &MeasuredMechanism) -> Vec<String> {
 /// Rows of measures, a column for each mechanism.
 pub(super) fn table(measured: &[MeasuredMechanism]) -> String {
     type Show = fn(&LabMeasures) -> String;
-    let rows: [(&str, Show); 11] = [
+    let rows: [(&str, Show); 12] = [
         ("requests/s", |m| format!("{:.0}", m.summary.throughput_rps())),
         ("latency, median", |m| millis(m.summary.quantile(0.5))),
         ("latency, 99 %", |m| millis(m.summary.quantile(0.99))),
@@ -67,6 +66,9 @@ pub(super) fn table(measured: &[MeasuredMechanism]) -> String {
         ("connections handed off", |m| or_dash(m.handoffs, |n| n.to_string())),
         ("further requests that stayed", |m| or_dash(m.stayed, |n| n.to_string())),
         ("connections distributed", |m| or_dash(m.distributed, |n| n.to_string())),
+        ("answered by clones", |m| {
+            or_dash(m.clones, |n| format!("{:.1} %", 100.0 * n.by_clones as f64 / n.requests.max(1) as f64))
+        }),
         ("requests failed", |m| m.summary.failed().to_string()),
     ];
     let mut text = format!("{:<28}", "");
@@ -117,6 +119,7 @@ pub(super) fn json(args: &Args, (mechanism, m): &MeasuredMechanism) -> String {
         "handoffs": m.handoffs,
         "stayed": m.stayed,
         "distributed": m.distributed,
+        "clones": m.clones.map(|n| serde_json::json!({ "requests": n.requests, "by_clones": n.by_clones })),
     })
     .to_string()
 }
