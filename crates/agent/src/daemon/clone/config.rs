@@ -110,6 +110,15 @@ impl CloneConfig {
                 ));
             }
         }
+        if let Some(peer) =
+            self.peers.iter().find(|peer| self.vips.iter().any(|vip| vip.ip() == peer.address.ip()))
+        {
+            return wrong(format!(
+                "{} cannot be an address for clients here: {} is to be reached by it",
+                peer.address.ip(),
+                peer.name
+            ));
+        }
         if matches!(self.serve, ServeConfig::Shim(_)) {
             return wrong(
                 "a server behind the shim cannot be cloned yet: give an origin, or copy:…".to_owned(),
@@ -125,5 +134,38 @@ impl CloneConfig {
             return wrong(format!("there cannot be {} threads; give 1 to 256", self.threads));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> CloneConfig {
+        let serve = ServeConfig::Copy("127.0.0.1:8080".parse().unwrap());
+        let mut config = CloneConfig::new("a", "10.0.0.1:7400".parse().unwrap(), Key::new([1; 32]), serve);
+        config.vips = vec!["10.0.0.9:80".parse().unwrap()];
+        config.peers = vec![ClonePeer { name: "b".to_owned(), address: "10.0.0.2:7400".parse().unwrap() }];
+        config
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(config().check().is_ok());
+        let wrong = |change: fn(&mut CloneConfig)| {
+            let mut config = config();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert!(wrong(|config| config.vips.clear()).contains("no address for clients"));
+        assert!(wrong(|config| config.name = "b".to_owned()).contains("two nodes are called b"));
+        assert!(wrong(|config| config.peers[0].address = config.listen).contains("another address"));
+        assert!(
+            wrong(|config| config.vips[0] = "10.0.0.2:80".parse().unwrap())
+                .contains("b is to be reached by it")
+        );
+        assert!(wrong(|config| config.serve = ServeConfig::Shim("/run/x".into())).contains("shim"));
+        assert!(wrong(|config| config.threads = 0).contains("0 threads"));
+        assert!(wrong(|config| config.max_connections = 0).contains("0 connections"));
     }
 }

@@ -94,12 +94,13 @@ impl Mapping {
         (inner, now)
     }
 
-    /// Says who answers. A document that is known to be small is answered here.
-    pub(super) fn place(&self, target: &[u8]) -> MappedRequest {
+    /// Says who answers. A document that is known to be small is answered here, and so is all for an address that only this
+    /// node has.
+    pub(super) fn place(&self, target: &[u8], here_only: bool) -> MappedRequest {
         let target = TargetId::from_key(target);
         let (mut inner, now) = self.inner();
         let size_bytes = inner.sizes_bytes.get_mut(target).copied();
-        if size_bytes.is_some_and(|bytes| bytes < self.min_bytes) {
+        if here_only || size_bytes.is_some_and(|bytes| bytes < self.min_bytes) {
             return MappedRequest { place: NodePlace::Here, target, assigned: None };
         }
         let number = inner.next_number;
@@ -193,7 +194,7 @@ mod tests {
         for number in 0..300 {
             let target = format!("/{number}");
             let found = nodes.each_ref().map(|(own, mapping)| {
-                let placed = mapping.place(target.as_bytes());
+                let placed = mapping.place(target.as_bytes(), false);
                 let found = name(own, placed.place);
                 mapping.ended(&placed, MappedEnd::Answered { content_bytes: 1, whole: false });
                 found
@@ -208,28 +209,30 @@ mod tests {
     fn without_links_all_is_answered_here() {
         let mapping = mapping("a");
         for number in 0..50 {
-            let placed = mapping.place(format!("/{number}").as_bytes());
+            let placed = mapping.place(format!("/{number}").as_bytes(), false);
             assert_eq!(placed.place, NodePlace::Here);
             mapping.ended(&placed, MappedEnd::Failed);
         }
         mapping.set_up(0, true);
-        let places: Vec<_> = (0..50).map(|n| mapping.place(format!("/{n}").as_bytes()).place).collect();
+        assert!((0..50).all(|n| mapping.place(format!("/{n}").as_bytes(), true).place == NodePlace::Here));
+        let places: Vec<_> =
+            (0..50).map(|n| mapping.place(format!("/{n}").as_bytes(), false).place).collect();
         assert!(places.contains(&NodePlace::Peer(0)) && places.contains(&NodePlace::Here));
     }
     #[test]
     fn what_is_known_to_be_small_is_answered_here() {
         let mapping = with_least("a", 1000);
         (0..2).for_each(|peer| mapping.set_up(peer, true));
-        let elsewhere = |target: &str| mapping.place(target.as_bytes()).place != NodePlace::Here;
+        let elsewhere = |target: &str| mapping.place(target.as_bytes(), false).place != NodePlace::Here;
         let targets: Vec<_> = (0..100).map(|n| format!("/{n}")).filter(|target| elsewhere(target)).collect();
         assert!(targets.len() > 30);
         for (number, target) in targets.iter().enumerate() {
             let content_bytes = if number % 2 == 0 { 999 } else { 1000 };
-            let mapped = mapping.place(target.as_bytes());
+            let mapped = mapping.place(target.as_bytes(), false);
             mapping.ended(&mapped, MappedEnd::Answered { content_bytes, whole: true });
             assert_eq!(elsewhere(target), number % 2 == 1, "{target}");
             // A part says nothing of the whole.
-            let mapped = mapping.place(target.as_bytes());
+            let mapped = mapping.place(target.as_bytes(), false);
             mapping.ended(&mapped, MappedEnd::Answered { content_bytes: 5, whole: false });
             assert_eq!(elsewhere(target), number % 2 == 1, "{target}");
         }

@@ -125,7 +125,9 @@ impl RequestPath<'_> {
         let shared = self.shared;
         let Some(client) = slot.as_ref() else { return AfterAnswer::Abort };
         let target = target_of(&client.input).to_vec();
-        let placed = shared.mapping.place(&target);
+        // Others have not the address by which they reach this node.
+        let here_only = self.flow.vip.ip() == shared.config.listen.ip();
+        let placed = shared.mapping.place(&target, here_only);
         if let NodePlace::Peer(peer) = placed.place {
             let link = self.links.get(peer).filter(|link| link.is_up());
             let task = CloneTask::Whole(outline);

@@ -23,19 +23,19 @@ pub(super) async fn answer(
     let bytes = client.input.split_to(outline.bytes.min(client.input.len()));
     let Some(parts) = head::parts(&bytes) else { return refuse(client, Foreign::Malformed).await };
     let response = service.answer(&parts).await;
-    let kind = AnswerKind::of(outline, response.headers(), connection);
+    let kind = AnswerFraming::of(outline, response.headers(), connection);
     write(client, response, kind).await
 }
 
 /// How an answer is framed.
 #[derive(Clone, Copy)]
-pub(super) struct AnswerKind {
+pub(super) struct AnswerFraming {
     pub(super) keep_alive: bool,
     old: bool,
     is_head: bool,
 }
 
-impl AnswerKind {
+impl AnswerFraming {
     pub(super) fn of(outline: Outline, headers: &HeaderMap, closing: &impl Closing) -> Self {
         let keep_alive = outline.keep_alive && !closing.is_closing() && !says_close(headers);
         Self { keep_alive, old: outline.old, is_head: outline.is_head }
@@ -49,7 +49,7 @@ fn says_close(headers: &HeaderMap) -> bool {
 pub(super) async fn write(
     client: &mut ClientConnection,
     response: Response<OriginBody>,
-    kind: AnswerKind,
+    kind: AnswerFraming,
 ) -> Answer {
     let (parts, mut body) = response.into_parts();
     let status = parts.status;
@@ -92,7 +92,7 @@ pub(super) fn head_of(
     status: StatusCode,
     headers: &HeaderMap,
     length_bytes: Option<u64>,
-    kind: AnswerKind,
+    kind: AnswerFraming,
 ) -> Vec<u8> {
     let mut head = Vec::with_capacity(512);
     let reason = status.canonical_reason().unwrap_or_default();
@@ -141,7 +141,7 @@ pub(in super::super) async fn answer_short(client: &mut ClientConnection, status
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, header::HeaderValue::from_static("GET, HEAD, OPTIONS"));
     }
-    let kind = AnswerKind { keep_alive: false, old: false, is_head: false };
+    let kind = AnswerFraming { keep_alive: false, old: false, is_head: false };
     let head = head_of(status, &headers, Some(text.len() as u64), kind);
     let complete = client.write(&head, text.as_bytes()).await.is_ok();
     Answer {

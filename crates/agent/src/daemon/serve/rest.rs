@@ -12,7 +12,7 @@ use super::super::client::ClientConnection;
 use super::super::closing::Closing;
 use super::super::head::{self, Outline};
 use super::answer::{AfterAnswer, Answer};
-use super::origin::{self, AnswerKind};
+use super::origin::{self, AnswerFraming};
 
 /// Longest `ETag` of an answer that is divided.
 const MOST_ETAG_BYTES: usize = 256;
@@ -50,7 +50,7 @@ pub(in super::super) async fn begin(
     };
     let plain = parts.method == Method::GET && !parts.headers.contains_key(header::RANGE);
     let response = service.answer(&parts).await;
-    let kind = AnswerKind::of(outline, response.headers(), closing);
+    let kind = AnswerFraming::of(outline, response.headers(), closing);
     let size = response.body().size_hint().exact().filter(|size| *size > first_bytes);
     let (Some(size), Some(etag), StatusCode::OK, true) =
         (size, etag_of(response.headers()), response.status(), plain)
