@@ -57,6 +57,7 @@ test: setup-build ## Run all tests, and the studies in their quick forms
 	$(TESTED) reproduce adaptload --quick --out '$(OUT)/reproduce-adaptload'
 	$(TESTED) reproduce fine-grain --quick --out '$(OUT)/reproduce-fine-grain'
 	$(TESTED) reproduce csld --quick --out '$(OUT)/reproduce-csld'
+	$(TESTED) reproduce cloning --quick --out '$(OUT)/reproduce-cloning'
 
 .PHONY: lint
 lint: setup-lint ## Check format, lints, documentation, dependencies and the repository's own rules

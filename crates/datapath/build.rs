@@ -9,9 +9,10 @@ use std::process::{Command, Stdio};
 mod shim;
 
 /// Name of the source, of the object, and what is defined for it.
-const PROGRAMS: [(&str, &str, Option<&str>); 6] = [
+const PROGRAMS: [(&str, &str, Option<&str>); 7] = [
     ("forwarder", "forwarder", None),
     ("guard", "guard", None),
+    ("router", "router", None),
     ("switch", "switch_tc", None),
     ("tunnel_end", "tunnel_end", None),
     ("vlan_end", "vlan_end", None),

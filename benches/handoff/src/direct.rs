@@ -9,6 +9,7 @@ use plimsoll_lab::{CpuMeter, CpuPlan, Node};
 use crate::bed::{Bed, Kind};
 use crate::configs::PLIMSOLL_PORT;
 use crate::cost::{median, median_of, met};
+use crate::interrupt_share;
 use crate::load::{Load, Mode, Sample};
 
 const SIZES: [(&str, usize); 2] = [("1 KB", 1 << 10), ("100 KB", 100 << 10)];
@@ -27,12 +28,7 @@ const WITH_READING: f64 = 0.9;
 
 /// Measures and prints everything.
 pub fn measure(plimsoll: &Path, plan: &CpuPlan, backends: usize, rounds: u64, seconds: u64) -> Result<()> {
-    let beds: Vec<Bed> = CASES
-        .iter()
-        .map(|(name, kind)| {
-            Bed::start(*kind, plimsoll, plan, Node::FrontEnd, backends).with_context(|| name.to_string())
-        })
-        .collect::<Result<_>>()?;
+    let beds = start(plimsoll, plan, backends)?;
     let meter = CpuMeter::start(plan.front_end)?;
     println!(
         "\nCPU time of the node that distributes per connection with one request, work of its kernel included"
@@ -44,8 +40,7 @@ pub fn measure(plimsoll: &Path, plan: &CpuPlan, backends: usize, rounds: u64, se
                 let number = (turn + round) % CASES.len();
                 let bed = &beds[number];
                 let paths = bed.paths(size_bytes)?;
-                let (port, mode, connections) = (PLIMSOLL_PORT, Mode::New, CONNECTIONS);
-                let load = Load { bed, port, mode, size_bytes, paths: &paths, connections, seconds };
+                let load = load(bed, size_bytes, &paths, seconds);
                 samples[number].push(load.run(&meter).with_context(|| CASES[number].0)?);
             }
         }
@@ -53,6 +48,53 @@ pub fn measure(plimsoll: &Path, plan: &CpuPlan, backends: usize, rounds: u64, se
     }
     for bed in &beds {
         bed.check(backends)?;
+    }
+    Ok(())
+}
+
+fn start(plimsoll: &Path, plan: &CpuPlan, backends: usize) -> Result<Vec<Bed>> {
+    let bed = |(name, kind): &(&str, Kind)| {
+        Bed::start(*kind, plimsoll, plan, Node::FrontEnd, backends).with_context(|| name.to_string())
+    };
+    CASES.iter().map(bed).collect()
+}
+
+fn load<'a>(bed: &'a Bed, size_bytes: usize, paths: &'a [String; 2], seconds: u64) -> Load<'a> {
+    let (port, mode, connections) = (PLIMSOLL_PORT, Mode::New, CONNECTIONS);
+    Load { bed, port, mode, size_bytes, paths, connections, seconds }
+}
+
+/// Measures each case once under `perf`, and prints how much of the CPU time is interrupts between CPUs.
+pub fn measure_interrupts(plimsoll: &Path, plan: &CpuPlan, backends: usize, seconds: u64) -> Result<()> {
+    let beds = start(plimsoll, plan, backends)?;
+    let meter = CpuMeter::start(plan.front_end)?;
+    println!("\nCPU time per connection under perf, and without interrupts between CPUs");
+    for (label, size_bytes) in SIZES {
+        println!(
+            "\n{label:<36}{:>12}{:>14}{:>14}{:>14}{:>10}",
+            "connections", "CPU/conn.", "interrupts", "the rest", "others"
+        );
+        let mut rests = Vec::new();
+        for (bed, (name, _)) in beds.iter().zip(CASES) {
+            let paths = bed.paths(size_bytes)?;
+            let load = load(bed, size_bytes, &paths, seconds);
+            let (sample, share) =
+                interrupt_share::run(&load, plan.front_end, &meter).with_context(|| name)?;
+            let rest_us = sample.cpu_us * (1.0 - share);
+            println!(
+                "  {name:<34}{:>10.0}/s{:>11.2} us{:>12.1} %{rest_us:>11.2} us{:>10.2}",
+                sample.requests_per_s,
+                sample.cpu_us,
+                share * 100.0,
+                sample.other_cpus
+            );
+            rests.push(rest_us);
+        }
+        println!(
+            "  the rest, direct / HAProxy: {:.2}, direct / nftables: {:.2}",
+            rests[0] / rests[2],
+            rests[0] / rests[3]
+        );
     }
     Ok(())
 }

@@ -8,6 +8,8 @@
 //!                                                   new, latency or counts, see `interrupts.rs`. It changes settings of the
 //!                                                   machine and sets them back, unless it is killed
 //!        plimsoll-bench-handoff PLIMSOLL direct     connections distributed at layer 4, see `direct.rs`
+//!        plimsoll-bench-handoff PLIMSOLL direct interrupts
+//!                                                   the same under `perf`: how much of it is interrupts between CPUs
 //!        plimsoll-bench-handoff PLIMSOLL CASE SIZE  one case (a number) only, under `perf`, see `profile.rs`
 //!
 //! One CPU is that of the front-end's node, with all work of the kernel for it; everything else runs on the others.
@@ -23,6 +25,7 @@ mod cost;
 mod delivery;
 mod direct;
 mod http;
+mod interrupt_share;
 mod interrupts;
 mod latency;
 mod load;
@@ -55,6 +58,10 @@ fn main() -> Result<()> {
             from_environment("ROUNDS", 5)?,
             from_environment("SECONDS", 1)?,
         ),
+        [plimsoll, word, what] if word == "direct" && what == "interrupts" => {
+            let seconds = from_environment("SECONDS", 3)?;
+            direct::measure_interrupts(&program(plimsoll)?, &plan, BACKENDS, seconds)
+        }
         [plimsoll, word, part] if word == "interrupts" => interrupts(&program(plimsoll)?, &plan, part),
         [plimsoll, case, size] => profile::run(&start(&program(plimsoll)?, &plan)?, case, size, &plan),
         _ => bail!("give the program `plimsoll`, and nothing or a case and a size for a profile"),

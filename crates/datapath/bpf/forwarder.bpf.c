@@ -2,16 +2,10 @@
 /* On the front-end, tc ingress: packets of a connection that a back-end has go there, by their MAC addresses alone. */
 
 #include "icmp.h"
+#include "leading.h"
+#include "numbers.h"
 #include "parse.h"
 #include "socket.h"
-
-/* Ports of our listeners, one bit each: a cheap look before the look-up of a flow. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 65536 / 64);
-	__type(key, __u32);
-	__type(value, __u64);
-} plimsoll_ports SEC(".maps");
 
 /*
  * Not LRU: that would push out a connection that is idle but alive, and its client would be reset. When it is full,
@@ -44,58 +38,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } plimsoll_hold SEC(".maps");
-
-ALWAYS_INLINE bool port_is_ours(__be16 port)
-{
-	__u16 number = bpf_ntohs(port);
-	__u32 index = number / 64;
-	__u64 *bits = bpf_map_lookup_elem(&plimsoll_ports, &index);
-
-	return bits && (*bits >> (number % 64)) & 1;
-}
-
-/* No window is larger (RFC 7323, section 2.3). Holds for the microseconds until a new flow's windows are known. */
-#define WINDOW_MAX (1U << 30)
-
-ALWAYS_INLINE __u64 read_word(const __u64 *word)
-{
-	return *(const volatile __u64 *)word;
-}
-
-/*
- * Whether `number` is at most a window away from the known one: behind it, when a packet is late or sent again, or ahead.
- * A stranger who guesses addresses and ports must hit this range, too.
- */
-ALWAYS_INLINE bool within(__u64 known, __u32 number, __u32 window)
-{
-	if (!window)
-		window = WINDOW_MAX;
-	return !known || number - (__u32)known + window <= 2 * window;
-}
-
-/*
- * Raises `*known` to `number`, which is within a window of it, in the order of sequence numbers (RFC 9293, section 3.4), and
- * answers by how much. Atomic, because a lost update of `last_ack` would have the front-end believe that the client has seen nothing. Few
- * attempts are enough: packets of one flow come to one CPU at a time, but for rare moves.
- */
-ALWAYS_INLINE __u32 raise(__u64 *known, __u32 number)
-{
-	__u64 found = read_word(known);
-	__u64 before;
-	int i;
-
-	for (i = 0; i < 8; i++) {
-		__s32 ahead = number - (__u32)found;
-
-		if (found && (ahead < 0 || (ahead == 0 && found & SEEN)))
-			return 0;
-		before = __sync_val_compare_and_swap(known, found, SEEN | number);
-		if (before == found)
-			return found ? ahead : 0;
-		found = before;
-	}
-	return 0;
-}
 
 /* The number after the last one that the packet covers. */
 ALWAYS_INLINE __u32 seq_end(const struct packet *packet)
@@ -153,21 +95,6 @@ ALWAYS_INLINE void track(struct flow_entry *entry, const struct packet *packet, 
 ALWAYS_INLINE __u32 way_out(const struct flow_entry *entry)
 {
 	return *(const volatile __u32 *)&entry->next_hop.ifindex;
-}
-
-ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct next_hop *hop, __u32 ifindex)
-{
-	void *data = (void *)(long)skb->data;
-	void *end = (void *)(long)skb->data_end;
-	struct ethhdr *ethernet = data;
-	__u64 destination = hop->destination;
-	__u64 source = hop->source;
-
-	if ((void *)(ethernet + 1) > end)
-		return TC_ACT_UNSPEC;
-	__builtin_memcpy(ethernet->h_dest, &destination, ETH_ALEN);
-	__builtin_memcpy(ethernet->h_source, &source, ETH_ALEN);
-	return bpf_redirect(ifindex, 0);
 }
 
 /* Whether the back-end that has the flow has sent this packet of its client back to us. */

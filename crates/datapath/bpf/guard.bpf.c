@@ -7,6 +7,9 @@
 #include "parse.h"
 #include "socket.h"
 
+#define HOLD_COUNTERS guard_counters
+#include "hold.h"
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2 * MAX_VIPS);
@@ -21,11 +24,6 @@ struct {
 	__type(key, struct flow_key);
 	__type(value, struct lease);
 } plimsoll_leases SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} plimsoll_held SEC(".maps");
 
 COUNTERS(guard_counters) plimsoll_counts SEC(".maps");
 
@@ -43,46 +41,6 @@ ALWAYS_INLINE __u32 socket_state(struct __sk_buff *skb, const struct packet *pac
 	__u32 state = state_of_socket(skb, packet);
 
 	return state == STATE_LISTEN || state == STATE_NEW_SYN_RECV ? STATE_NONE : state;
-}
-
-ALWAYS_INLINE void fill_head(struct held_head *head, struct __sk_buff *skb, const struct packet *packet, __u32 bytes)
-{
-	head->at_ns = bpf_ktime_get_ns();
-	head->frame_bytes = bytes;
-	head->ifindex = skb->ifindex;
-	head->flow = packet->flow;
-	head->padding = 0;
-}
-
-/* Reserves, fills and submits a record of one of the two sizes. */
-#define HOLD(record_type, most_bytes)                                                                                  \
-	do {                                                                                                           \
-		struct record_type *record = bpf_ringbuf_reserve(&plimsoll_held, sizeof(*record), 0);                  \
-		if (!record) {                                                                                         \
-			counts->ring_full++;                                                                           \
-			return;                                                                                        \
-		}                                                                                                      \
-		fill_head(&record->head, skb, packet, bytes);                                                          \
-		barrier_var(bytes);                                                                                    \
-		if (bytes < 1 || bytes > (most_bytes) || bpf_skb_load_bytes(skb, 0, record->frame, bytes)) {           \
-			bpf_ringbuf_discard(record, 0);                                                                \
-			counts->malformed++;                                                                           \
-			return;                                                                                        \
-		}                                                                                                      \
-		bpf_ringbuf_submit(record, 0);                                                                         \
-		counts->held++;                                                                                        \
-	} while (0)
-
-ALWAYS_INLINE void hold(struct __sk_buff *skb, const struct packet *packet, struct guard_counters *counts)
-{
-	__u32 bytes = skb->len;
-
-	if (bytes <= HELD_SMALL_BYTES)
-		HOLD(held_small, HELD_SMALL_BYTES);
-	else if (bytes <= HELD_LARGE_BYTES)
-		HOLD(held_large, HELD_LARGE_BYTES);
-	else
-		counts->too_long++;
 }
 
 ALWAYS_INLINE void count_strange(enum parsed parsed, struct guard_counters *counts)
@@ -190,21 +148,6 @@ int plimsoll_out(struct __sk_buff *skb)
 	count_strange(parsed, counts);
 	counts->fenced_unknown++;
 	return TC_ACT_SHOT;
-}
-
-/* Attached nowhere: the agent runs it on held frames, which so enter the stack as if they had just been received. */
-SEC("xdp")
-int plimsoll_pass(struct xdp_md *context)
-{
-	(void)context;
-	return XDP_PASS;
-}
-
-/* Attached nowhere: the agent runs it for an interface, on a frame that is to leave by that. */
-SEC("tc")
-int plimsoll_emit(struct __sk_buff *skb)
-{
-	return bpf_clone_redirect(skb, skb->ifindex, 0);
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -103,8 +103,13 @@ struct held_head {
 	__u32 frame_bytes;
 	__u32 ifindex;
 	struct flow_key flow;
-	__u32 padding;
+	__u32 told; /* TOLD_*, instead of a frame; 0 with a frame */
 };
+
+/* What the packet router tells of a client without its packet. */
+#define TOLD_ACKNOWLEDGED 1
+#define TOLD_RESET 2
+#define TOLD_FORGED 3
 
 #define HELD_SMALL_BYTES 200
 /* Must fit, with what the kernel puts around it, into one page when it is injected again. */
@@ -146,3 +151,51 @@ struct guard_counters {
 	__u64 options;
 	__u64 malformed;
 };
+
+/* The packet router's. */
+struct router_counters {
+	__u64 routed_packets;
+	__u64 routed_bytes;
+	__u64 held;
+	__u64 ring_full;
+	__u64 too_long;
+	__u64 late;
+	__u64 resets;
+	__u64 forged;
+	__u64 errors;
+	__u64 fragments;
+	__u64 options;
+	__u64 malformed;
+};
+
+#define CLONE_NUMBERED 0x1     /* the numbers are known */
+#define CLONE_ACKNOWLEDGED 0x2 /* the whole answer is, and that was told */
+#define CLONE_RESET 0x4        /* by the client, and that was told */
+#define CLONE_FORGED 0x8       /* more was acknowledged than can have been sent, and that was told */
+
+/* Where packets of a cloned connection go, and how far its client has come. */
+struct clone_entry {
+	__u64 last_ack; /* highest acknowledgment number, see SEEN */
+	__u64 end;      /* the number after the last byte of the answer, see SEEN; 0: unknown */
+	__u64 last_seen_ns;
+	__u64 packets;
+	struct next_hop next_hop; /* interface 0: packets are held */
+	__u32 seen;               /* CLONE_* */
+	__u32 edge;               /* the number up to which the client has ever let us send */
+	__u32 client_window;      /* announced last, in bytes */
+	__u32 client_scale;
+	__u32 expected_seq; /* the number of the next byte that we expect from the client */
+	__u32 our_window;
+};
+
+/* What the loader gives to `plimsoll_expect`. */
+struct expected_end {
+	__u32 end;
+	struct flow_key flow;
+};
+
+/* What that answers. */
+#define EXPECT_WAIT 0
+#define EXPECT_NO_FLOW 1
+#define EXPECT_THERE 2
+#define EXPECT_BEYOND 3

@@ -56,6 +56,57 @@ pub struct GuardCounters {
     pub malformed: u64,
 }
 
+/// The packet router's counters since it was opened.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct RouterCounters {
+    /// Packets sent on to clones; merged ones count once.
+    pub routed_packets: u64,
+    /// Their bytes.
+    pub routed_bytes: u64,
+    /// Packets that were held for the original, or until the clone is there.
+    pub held: u64,
+    /// Packets that were to be held, and events, for which the ring had no room.
+    pub ring_full: u64,
+    /// Packets that were to be held and are too long; the client sends them again.
+    pub too_long: u64,
+    /// Packets from other nodes for clones that are no more.
+    pub late: u64,
+    /// RSTs of clients, by their number, whose connections were cloned.
+    pub resets: u64,
+    /// Acknowledgments of what nobody can have sent.
+    pub forged: u64,
+    /// ICMP errors about packets of clones, sent on to these.
+    pub errors: u64,
+    /// IP fragments. They are not sent on.
+    pub fragments: u64,
+    /// Packets with IPv6 extension headers that the program does not understand. They are not sent on.
+    pub options: u64,
+    /// Packets whose lengths contradict one another.
+    pub malformed: u64,
+}
+
+impl RouterCounters {
+    pub(crate) fn read(map: &MapHandle) -> Result<Self, DatapathError> {
+        let [routed_packets, routed_bytes, held, ring_full, too_long, late, rest @ ..]: [u64; 12] =
+            read(map)?;
+        let [resets, forged, errors, fragments, options, malformed] = rest;
+        Ok(Self {
+            routed_packets,
+            routed_bytes,
+            held,
+            ring_full,
+            too_long,
+            late,
+            resets,
+            forged,
+            errors,
+            fragments,
+            options,
+            malformed,
+        })
+    }
+}
+
 impl ForwarderCounters {
     pub(crate) fn read(map: &MapHandle) -> Result<Self, DatapathError> {
         let [forwarded_packets, forwarded_bytes, unknown, syn_removed, errors, fragments, options, malformed] =

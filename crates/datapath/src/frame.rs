@@ -9,6 +9,10 @@ const IPV6: u16 = 0x86dd;
 const TCP: u8 = 6;
 /// Where the checksum is in a TCP header (RFC 9293, section 3.1).
 const CHECKSUM_AT: usize = 16;
+/// The same of its flags, and two of these.
+const FLAGS_AT: usize = 13;
+const FIN: u8 = 1;
+const PSH: u8 = 8;
 
 /// IPv6 headers behind which TCP may come (RFC 8200): hop-by-hop options, routing, destination options; and the fragment header.
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
@@ -62,6 +66,65 @@ pub(crate) fn set_macs(frame: &mut [u8], to: Mac, from: Mac) {
         header[..6].copy_from_slice(&to);
         header[6..].copy_from_slice(&from);
     }
+}
+
+/// Whether a frame has bytes, or the end, of what its sender sends. What is not understood is taken to have them.
+pub(crate) fn is_of_stream(frame: &[u8]) -> bool {
+    let Some(Contents::Segment(parts)) = contents(frame) else { return true };
+    let Some((header_bytes, flags)) = header_of(frame, &parts) else { return true };
+    parts.segment.len() > header_bytes || flags & FIN != 0
+}
+
+/// Bytes of the TCP header, and its flags.
+fn header_of(frame: &[u8], parts: &FrameParts) -> Option<(usize, u8)> {
+    let segment = frame.get(parts.segment.clone())?;
+    let header_bytes = usize::from(*segment.get(12)? >> 4) * 4;
+    let flags = *segment.get(FLAGS_AT)?;
+    (20..=segment.len()).contains(&header_bytes).then_some((header_bytes, flags))
+}
+
+/// The acknowledgment that a frame carries, without the bytes that it carries besides, nor FIN or PSH.
+///
+/// # Errors
+/// As [`with_checksum`], and for a frame with extension headers.
+pub(crate) fn acknowledgment(frame: &[u8]) -> Result<Vec<u8>, DatapathError> {
+    let mut frame = with_checksum(frame)?;
+    let cut = |frame: &mut Vec<u8>| {
+        let Some(Contents::Segment(parts)) = contents(frame) else { return None };
+        let (header_bytes, _) = header_of(frame, &parts)?;
+        let start = parts.segment.start;
+        frame.truncate(start + header_bytes);
+        frame[start + FLAGS_AT] &= !(FIN | PSH);
+        frame[start + CHECKSUM_AT..start + CHECKSUM_AT + 2].fill(0);
+        set_length(frame, start, header_bytes)?;
+        let Some(Contents::Segment(parts)) = contents(frame) else { return None };
+        let checksum = !fold(parts.pseudo_sum + sum_of(frame.get(parts.segment)?));
+        frame[start + CHECKSUM_AT..start + CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
+        Some(())
+    };
+    match cut(&mut frame) {
+        Some(()) => Ok(frame),
+        None => Err(DatapathError::Invalid(format!(
+            "no acknowledgment in a held packet of {} bytes",
+            frame.len()
+        ))),
+    }
+}
+
+/// Has the IP header of a frame say that this many bytes follow it, which begin at `start`.
+fn set_length(frame: &mut [u8], start: usize, bytes: usize) -> Option<()> {
+    let ip = frame.get_mut(ETHERNET_BYTES..start)?;
+    if *ip.first()? >> 4 == 4 {
+        let total = u16::try_from(ip.len() + bytes).ok()?;
+        ip.get_mut(2..4)?.copy_from_slice(&total.to_be_bytes());
+        ip.get_mut(10..12)?.fill(0);
+        let checksum = !fold(sum_of(ip));
+        ip.get_mut(10..12)?.copy_from_slice(&checksum.to_be_bytes());
+    } else {
+        let payload = u16::try_from(ip.len().checked_sub(40)? + bytes).ok()?;
+        ip.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
+    }
+    Some(())
 }
 
 /// What a held frame has behind its IP header.
@@ -174,6 +237,25 @@ mod tests {
     fn pseudo_sum(frame: &[u8]) -> u64 {
         let Some(Contents::Segment(parts)) = contents(frame) else { panic!("no segment") };
         parts.pseudo_sum
+    }
+
+    #[test]
+    fn an_acknowledgment_is_taken_out() {
+        let mut whole = with(0);
+        // ACK, PSH, FIN.
+        whole[47] = 0x19;
+        let partial = fold(pseudo_sum(&whole));
+        whole[50..52].copy_from_slice(&partial.to_be_bytes());
+        assert!(is_of_stream(&whole));
+        let alone = acknowledgment(&whole).unwrap();
+        assert_eq!((alone.len(), alone[47], word_at(&alone, 16)), (54, 0x10, Some(40)));
+        assert_eq!(alone[34..46], whole[34..46], "ports and numbers");
+        assert_eq!(with_checksum(&alone).unwrap(), alone);
+        assert_eq!(fold(sum_of(&alone[14..34])), 0xffff);
+        assert!(!is_of_stream(&alone));
+        let mut end = alone;
+        end[47] |= FIN;
+        assert!(is_of_stream(&end) && is_of_stream(&end[..40]) && is_of_stream(&[]));
     }
 
     #[test]

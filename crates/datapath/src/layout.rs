@@ -26,14 +26,14 @@ pub(crate) const HELD_FRAME_BYTES: usize = 3072;
 pub(crate) const MAX_VIPS: usize = 256;
 
 /// Largest window scale (RFC 7323, section 2.3).
-const WINDOW_SCALE_MAX: u8 = 14;
+pub(crate) const WINDOW_SCALE_MAX: u8 = 14;
 /// A client's window counts as large as this at least: one that announces nothing now may announce this much at any time.
-const CLIENT_WINDOW_MIN: u32 = 1 << 16;
+pub(crate) const CLIENT_WINDOW_MIN: u32 = 1 << 16;
 
 const FIN: u32 = 1;
 const RST: u32 = 2;
 const OVER: u32 = 4;
-const SEEN: u64 = 1 << 32;
+pub(crate) const SEEN: u64 = 1 << 32;
 
 /// A MAC address.
 pub type Mac = [u8; 6];
@@ -118,7 +118,7 @@ pub(crate) fn flow_at(bytes: &[u8], at: usize) -> Option<Flow> {
     Some(Flow::from_key(key))
 }
 
-fn put_next_hop(to: &mut [u8], next_hop: &NextHop, agent: u32) {
+pub(crate) fn put_next_hop(to: &mut [u8], next_hop: &NextHop, agent: u32) {
     to[..6].copy_from_slice(&next_hop.mac);
     to[8..14].copy_from_slice(&next_hop.own_mac);
     to[16..20].copy_from_slice(&next_hop.ifindex.to_ne_bytes());

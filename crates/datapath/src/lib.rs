@@ -4,6 +4,7 @@
 //! - [`shim`]: lets unmodified servers serve such connections.
 //! - [`Forwarder`]: on the front-end, forwards packets of handed-off connections to their back-ends.
 //! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
+//! - [`PacketRouter`]: on a node of Socket Cloning, sends on what the client says to a clone, and keeps the rest.
 //! - [`switch::Switch`]: distributes connections at layer 4 and forwards every packet of theirs.
 //! - [`tap::PacketTap`]: copies what passes at an interface, and changes nothing.
 //! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
@@ -37,6 +38,7 @@ mod pin_home;
 mod pins;
 pub mod privileges;
 mod ring;
+mod router;
 mod run;
 pub mod shim;
 pub mod switch;
@@ -52,14 +54,15 @@ mod vlan_end;
 pub use accept_queue::accept_queue;
 pub use address_watch::AddressWatch;
 pub use clock::now_ns;
-pub use counters::{ForwarderCounters, GuardCounters};
+pub use counters::{ForwarderCounters, GuardCounters, RouterCounters};
 pub use error::DatapathError;
 pub use forwarder::{Forwarder, ForwarderConfig};
 pub use guard::{Guard, GuardConfig};
 pub use held::{HeldLimits, HeldStore};
 pub use layout::{FlowEntry, LeaseEntry, Mac, NextHop};
 pub use neighbor::{Way, neighbor, way};
-pub use ring::{HeldPacket, HeldRing};
+pub use ring::{FromRecord, HeldPacket, HeldRing};
+pub use router::{AnswerEnd, CloneEntry, PacketRouter, PacketRouterConfig, RouterEvent};
 pub use trial::{PacketVerdict, ProgramTrial};
 pub use tunnel_end::{TunnelCounters, TunnelEnd};
 pub use vip::Vip;

@@ -25,7 +25,7 @@ pub struct HeldPacket {
     pub frame: Box<[u8]>,
 }
 
-impl HeldPacket {
+impl FromRecord for HeldPacket {
     /// From `struct held_small` or `struct held_large`.
     fn from_record(record: &[u8]) -> Option<Self> {
         let frame_bytes = u32_at(record, 8) as usize;
@@ -39,22 +39,28 @@ impl HeldPacket {
     }
 }
 
-/// The reader's end of the ring. There is one, for one thread; its descriptor becomes readable when packets come.
-#[derive(Debug)]
-pub struct HeldRing {
-    ring: RingBuffer<'static>,
-    map: MapHandle,
-    packets: Receiver<HeldPacket>,
+/// What stands in a ring.
+pub trait FromRecord: Sized + 'static {
+    /// From a record as the packet program wrote it.
+    fn from_record(record: &[u8]) -> Option<Self>;
 }
 
-impl HeldRing {
+/// The reader's end of the ring. There is one, for one thread; its descriptor becomes readable when packets come.
+#[derive(Debug)]
+pub struct HeldRing<T = HeldPacket> {
+    ring: RingBuffer<'static>,
+    map: MapHandle,
+    packets: Receiver<T>,
+}
+
+impl<T: FromRecord> HeldRing<T> {
     pub(crate) fn new(map: MapHandle) -> Result<Self, DatapathError> {
         let failed =
             |error| DatapathError::of_bpf("cannot read the ring of held packets", BPF_CAPABILITIES, &error);
-        let (sender, packets): (Sender<HeldPacket>, _) = channel();
+        let (sender, packets): (Sender<T>, _) = channel();
         let mut builder = RingBufferBuilder::new();
         let take = move |record: &[u8]| {
-            if let Some(packet) = HeldPacket::from_record(record) {
+            if let Some(packet) = T::from_record(record) {
                 // Fails when the receiver is gone, and then nobody reads.
                 let _ = sender.send(packet);
             }
@@ -71,7 +77,7 @@ impl HeldRing {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn poll_held(&mut self, mut visit: impl FnMut(HeldPacket)) -> Result<usize, DatapathError> {
+    pub fn poll_held(&mut self, mut visit: impl FnMut(T)) -> Result<usize, DatapathError> {
         let taken = self.ring.consume_raw_n(BATCH);
         if taken < 0 {
             let source = std::io::Error::from_raw_os_error(-taken);
@@ -87,13 +93,13 @@ impl HeldRing {
     }
 }
 
-impl AsFd for HeldRing {
+impl<T> AsFd for HeldRing<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.map.as_fd()
     }
 }
 
-impl AsRawFd for HeldRing {
+impl<T> AsRawFd for HeldRing<T> {
     fn as_raw_fd(&self) -> RawFd {
         self.map.as_fd().as_raw_fd()
     }

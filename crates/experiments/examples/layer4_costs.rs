@@ -34,6 +34,8 @@ use plimsoll_wire::load::{AnswerLimits, BootId, HostFigures, LoadAnswerer, LoadK
 mod emulated_origin;
 #[path = "layer4_costs/mixed_requests.rs"]
 mod mixed_requests;
+#[path = "../../testbed/examples/costs/request_kind.rs"]
+mod request_kind;
 #[path = "layer4_costs/settings.rs"]
 mod settings;
 

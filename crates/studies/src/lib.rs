@@ -1,6 +1,7 @@
 //! The papers' simulation studies, and scenarios: the runs of studies and of `plimsoll simulate`.
 
 pub mod adaptload;
+pub mod cloning;
 mod confidence;
 pub mod csld;
 mod execute;
@@ -10,6 +11,7 @@ pub mod lard;
 pub mod matrix;
 mod run_result;
 pub mod scenario;
+mod seed_mean;
 mod settings;
 pub mod spec;
 mod strategy;

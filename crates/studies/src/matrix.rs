@@ -21,15 +21,27 @@ impl Progress for () {
     fn advance(&self, _: u64) {}
 }
 
-/// Passes progress on, and stops when another run has failed.
-struct MatrixObserver<'a> {
+/// Passes a run's progress on, and stops it when another one has failed.
+pub(crate) struct StudyObserver<'a> {
     progress: &'a dyn Progress,
     failed: &'a AtomicBool,
     reported: u64,
     decisions: Option<&'a mut dyn FnMut(DecisionMade)>,
 }
 
-impl RunObserver for MatrixObserver<'_> {
+impl<'a> StudyObserver<'a> {
+    /// Of a run whose decisions nobody wants.
+    pub(crate) fn new(progress: &'a dyn Progress, failed: &'a AtomicBool) -> Self {
+        Self { progress, failed, reported: 0, decisions: None }
+    }
+
+    /// The run of so many requests has ended: the rest is done, too.
+    pub(crate) fn ended(&self, requests: u64) {
+        self.progress.advance(requests.saturating_sub(self.reported));
+    }
+}
+
+impl RunObserver for StudyObserver<'_> {
     fn decided(&mut self, decided: DecisionMade) {
         if let Some(decisions) = &mut self.decisions {
             decisions(decided);
@@ -37,8 +49,8 @@ impl RunObserver for MatrixObserver<'_> {
     }
 
     fn progress(&mut self, arrived: u64) -> bool {
-        self.progress.advance(arrived - self.reported);
-        self.reported = arrived;
+        self.progress.advance(arrived.saturating_sub(self.reported));
+        self.reported = self.reported.max(arrived);
         !self.failed.load(Ordering::Relaxed)
     }
 }
@@ -66,10 +78,10 @@ pub fn run_all<'a>(
         .map(|(index, scenario)| {
             let mut decisions = sink(index);
             let decisions = decisions.as_mut().map(|sink| &mut **sink as &mut dyn FnMut(DecisionMade));
-            let mut watch = MatrixObserver { progress, failed: &failed, reported: 0, decisions };
+            let mut watch = StudyObserver { decisions, ..StudyObserver::new(progress, &failed) };
             let result = execute(scenario, workload, &mut watch);
             match &result {
-                Ok(run) => progress.advance((run.requests + scenario.warmup).saturating_sub(watch.reported)),
+                Ok(run) => watch.ended(run.requests + scenario.warmup),
                 Err(_) => failed.store(true, Ordering::Relaxed),
             }
             result

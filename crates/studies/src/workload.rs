@@ -7,7 +7,7 @@ use plimsoll_policy::{Kind, TargetId};
 use plimsoll_report::TraceInfo;
 use plimsoll_sim::{SimRequest, Targets, TimeDistribution};
 use plimsoll_synth::SynthError;
-use plimsoll_trace::{TargetTable, Trace, TraceError};
+use plimsoll_trace::{Record, TargetTable, Trace, TraceError};
 
 use crate::workload_requests::WorkloadRequests;
 
@@ -101,6 +101,21 @@ impl Workload {
         let trace = Trace::from_records(table, made.records().take(limit))?;
         let info = TraceInfo { path: name.to_owned(), sha256: None, lines_rejected: 0 };
         Ok(Self::new(format!("{name}/{}", made.generator()), info, trace))
+    }
+
+    /// So many requests for one document of this size.
+    ///
+    /// # Errors
+    /// When the records cannot be kept.
+    pub(crate) fn of_one_document(size_bytes: u64, requests: u32) -> Result<Self, TraceError> {
+        let mut table = TargetTable::new();
+        let target = table.intern(b"/document").unwrap_or_default();
+        table.set_document_size(target, size_bytes);
+        let record = Record { size_bytes, target, ..Record::default() };
+        let records = (0..requests).map(|n| Record { time_ns: n.into(), ..record });
+        let name = format!("{size_bytes} bytes");
+        let info = TraceInfo { path: name.clone(), sha256: None, lines_rejected: 0 };
+        Ok(Self::new(name, info, Trace::from_records(table, records)?))
     }
 
     fn new(name: String, info: TraceInfo, trace: Trace) -> Self {

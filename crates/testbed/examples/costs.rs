@@ -28,8 +28,12 @@ use plimsoll_testbed::load::{ArrivalPattern, OpenLoop, open_loop};
 mod emulated_origin;
 #[path = "costs/mixed_requests.rs"]
 mod mixed_requests;
+#[path = "costs/request_kind.rs"]
+mod request_kind;
 
 use emulated_origin::{EmulatedOrigin, Sharing};
+use mixed_requests::KINDS;
+use request_kind::mean;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -87,7 +91,7 @@ impl Settings {
 
     /// Requests per second at which the busiest resource of all origins is busy for `load` of the time.
     fn rate_rps(&self) -> f64 {
-        let (cpu_s, disk_s) = (mixed_requests::mean(|k| k.cpu_s), mixed_requests::mean(|k| k.disk_s));
+        let (cpu_s, disk_s) = (mean(&KINDS, |k| k.cpu_s), mean(&KINDS, |k| k.disk_s));
         let needed_s = if self.sharing == Sharing::Line { cpu_s + disk_s } else { cpu_s.max(disk_s) };
         self.load * SPEEDS.iter().sum::<f64>() / needed_s
     }

@@ -5,6 +5,7 @@
 //! - [`Flow`]: the identity of a connection; [`TcpState`]: the state that another kernel needs to continue
 //!   it.
 //! - [`message`]: the messages between front-end and agent.
+//! - [`cloning`]: the messages of Socket Cloning between nodes.
 //! - [`codec`]: the encoding of messages.
 //! - [`session`]: mutual authentication ([`session::FrontEndHandshake`], [`session::AgentHandshake`]), and
 //!   frames that no third party can forge, repeat, reorder or drop ([`session::FrameWriter`],
@@ -16,6 +17,7 @@
 //!
 //! The wire format and the states of both sides stand in `docs/mechanisms/handoff.md`.
 
+pub mod cloning;
 pub mod codec;
 mod flow;
 mod key;

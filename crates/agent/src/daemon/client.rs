@@ -13,7 +13,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::connection::Connection;
+use super::closing::Closing;
 use super::head::{self, Foreign, FoundHead, MOST_HEAD_BYTES, Outline};
 
 /// Bytes that are read at a time.
@@ -63,7 +63,7 @@ impl ClientConnection {
     }
 
     /// Waits for the next head.
-    pub(super) async fn next(&mut self, connection: &Connection, limit: Duration) -> Next {
+    pub(super) async fn next(&mut self, connection: &impl Closing, limit: Duration) -> Next {
         let mut deadline = None;
         loop {
             if !self.input.is_empty() {
@@ -97,7 +97,7 @@ impl ClientConnection {
 
     /// Waits for the next head and leaves it in the socket. Returns it parsed and as bytes (those that have
     /// come, if it is not for the agent).
-    pub(super) async fn peek(&mut self, connection: &Connection, limit: Duration) -> (Next, Vec<u8>) {
+    pub(super) async fn peek(&mut self, connection: &impl Closing, limit: Duration) -> (Next, Vec<u8>) {
         let mut buffer = Vec::with_capacity(READ_BYTES);
         let mut deadline = None;
         loop {

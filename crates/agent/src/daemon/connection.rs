@@ -6,6 +6,7 @@ use plimsoll_datapath::Flow;
 use plimsoll_wire::message::{Conn, FromAgent};
 use tokio::sync::Notify;
 
+use super::closing::Closing;
 use super::config::FrontEnd;
 use super::link::FrontEndLink;
 
@@ -56,6 +57,17 @@ struct ConnectionState {
     over: bool,
 }
 
+impl Closing for Connection {
+    fn is_closing(&self) -> bool {
+        self.state().closing
+    }
+
+    /// Waits until something may have changed: a decision, a request to close, the link.
+    async fn woken(&self) {
+        self.wake.notified().await;
+    }
+}
+
 /// The initial state of a connection.
 pub(super) struct Birth {
     pub(super) link: Arc<FrontEndLink<Connection>>,
@@ -92,11 +104,6 @@ impl Connection {
 
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until something may have changed: a decision, a request to close, the link.
-    pub(super) async fn woken(&self) {
-        self.wake.notified().await;
     }
 
     /// Reports, if there is a link.
@@ -178,10 +185,6 @@ impl Connection {
     pub(super) fn close(&self) {
         self.state().closing = true;
         self.wake.notify_one();
-    }
-
-    pub(super) fn is_closing(&self) -> bool {
-        self.state().closing
     }
 
     /// Makes the lease endless. Returns false if the link that says so was taken from it meanwhile: then the lease ends.

@@ -3,25 +3,31 @@
 use std::net::IpAddr;
 
 use plimsoll_datapath::now_ns;
-use plimsoll_wire::random;
 use plimsoll_wire::session::{AgentHandshake, AgentTerms, Established, FrontEndId};
+use plimsoll_wire::{Key, random};
 use tokio::net::TcpStream;
 
+use super::config::AgentConfig;
 use super::shared::AgentShared;
+
+/// What the agent tells of itself.
+pub(super) fn terms(config: &AgentConfig) -> AgentTerms {
+    AgentTerms {
+        name: config.name.clone(),
+        window: config.window,
+        most_state_bytes: u32::try_from(config.state_bytes).unwrap_or(u32::MAX),
+    }
+}
 
 /// The agent's part of the handshake.
 pub(super) async fn greet(
-    shared: &AgentShared,
+    key: &Key,
+    terms: AgentTerms,
     stream: &mut TcpStream,
 ) -> Result<Established<FrontEndId>, String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let terms = AgentTerms {
-        name: shared.config.name.clone(),
-        window: shared.config.window,
-        most_state_bytes: u32::try_from(shared.config.state_bytes).unwrap_or(u32::MAX),
-    };
     let nonce = random().map_err(|error| error.to_string())?;
-    let mut handshake = AgentHandshake::new(&shared.config.key, terms, nonce).map_err(|e| e.to_string())?;
+    let mut handshake = AgentHandshake::new(key, terms, nonce).map_err(|e| e.to_string())?;
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
     let mut buffer = [0; 4096];
     loop {

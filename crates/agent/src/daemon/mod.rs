@@ -30,6 +30,8 @@
 mod active;
 mod agent;
 mod client;
+mod clone;
+mod closing;
 mod config;
 mod connection;
 mod drive;
@@ -51,4 +53,5 @@ mod talk;
 mod threads;
 
 pub use agent::{Agent, AgentHandle, AgentStats, PreparedAgent};
+pub use clone::{CloneConfig, CloneNode, ClonePeer, CloneStats, PreparedCloneNode};
 pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

@@ -8,6 +8,7 @@ use plimsoll_wire::message::FromAgent;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::{ClientConnection, Next};
+use super::closing::Closing as _;
 use super::connection::{Connection, PlacementDecision};
 use super::head::MOST_HEAD_BYTES;
 use super::shared::{AgentShared, count};

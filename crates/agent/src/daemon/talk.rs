@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use super::config::FrontEnd;
 use super::connection::{Connection, Cut, PlacementDecision};
 use super::drive::{Taken, drive};
-use super::greet::{check_name, greet};
+use super::greet::{check_name, greet, terms};
 use super::link::{Flushed, FrontEndLink};
 use super::lost::{LinkEnd, detach, reset_stalled};
 use super::shared::{AgentShared, count};
@@ -36,7 +36,7 @@ const READS: usize = 16;
 
 /// Serves a link to its end.
 pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, source: IpAddr) {
-    let greeted = timeout(HANDSHAKE, greet(&shared, &mut stream)).await;
+    let greeted = timeout(HANDSHAKE, greet(&shared.config.key, terms(&shared.config), &mut stream)).await;
     let greeted = greeted.unwrap_or_else(|_| Err("the handshake took too long".to_owned()));
     let established = match greeted.and_then(|established| check_name(&shared, established, source)) {
         Ok(established) => established,

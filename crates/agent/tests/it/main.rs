@@ -1,5 +1,6 @@
 //! Integration tests of the agent.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod clone;
 mod handoff;
 mod load;

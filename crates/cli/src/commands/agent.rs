@@ -1,12 +1,15 @@
 //! `plimsoll agent`: what takes connections over beside a back-end, and tells its load.
 
 mod alone;
+mod cloning;
+mod identity;
 mod load;
 mod options;
 mod publishing;
 
 use std::net::SocketAddr;
 
+use self::identity::identity;
 pub(crate) use self::options::Args;
 use self::options::{config, needs};
 use self::publishing::{PublishedReplicas, ServedAt, take_part_until};
@@ -14,11 +17,9 @@ use super::origin::{self, StopSignals};
 use super::privileges;
 use crate::error::CliError;
 use crate::output;
-use plimsoll_agent::daemon::{Agent, AgentConfig, AgentError, AgentStats, PreparedAgent, ServeConfig};
+use plimsoll_agent::daemon::{Agent, AgentError, AgentStats, PreparedAgent};
 use plimsoll_agent::load::{LoadService, PreparedLoad};
-use plimsoll_datapath::privileges::{
-    FileNeed, Identity, KeptWork, PrivilegeDrop, choose, is_privileged_port,
-};
+use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port};
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
@@ -35,6 +36,15 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let wanted = u64::from(args.max_connections).saturating_mul(2).saturating_add(256);
     if let Some(most) = plimsoll_balancer::raise_open_file_limit().filter(|&most| most < wanted) {
         tracing::warn!("only {most} files may be open here, fewer than --max-connections may need: {wanted}");
+    }
+    if !args.clone_peers.is_empty() {
+        return cloning::run(args, listen, &runtime, signals);
+    }
+    if args.front_ends.is_empty() {
+        return Err(CliError::Usage(
+            "--listen: give --front-end, who may hand connections off, or --clone-peer, the other nodes of Socket Cloning"
+                .to_owned(),
+        ));
     }
     let Started { agent, load, published } = start(args, listen)?;
     tracing::info!("taking connections over at {}", agent.address());
@@ -73,7 +83,7 @@ fn start(args: &Args, listen: SocketAddr) -> Result<Started, CliError> {
     let at = ServedAt { listen: Some(listen), origin: args.origin_listen, load: told_at };
     let published = args.publishing.published(at, &args.key)?;
     let needs = needs(args);
-    let identity = identity(args, &config, &needs)?;
+    let identity = identity(args, &config.serve, &needs)?;
     let low_ports = config.vips.iter().any(|vip| is_privileged_port(vip.port()));
     let prepared = PreparedAgent::new(config, identity.user())?;
     let work = KeptWork::TakeOver { low_ports };
@@ -82,25 +92,6 @@ fn start(args: &Args, listen: SocketAddr) -> Result<Started, CliError> {
     let load = load.map(PreparedLoad::start).transpose()?;
     load.as_ref().inspect(|load| load::tell(load));
     Ok(Started { agent: prepared.start()?, load, published })
-}
-
-fn identity(args: &Args, config: &AgentConfig, needs: &[FileNeed]) -> Result<Identity, CliError> {
-    let is_shim = matches!(config.serve, ServeConfig::Shim(_));
-    if !is_shim || args.user.is_some() {
-        return Ok(choose(args.user.as_deref(), needs)?);
-    }
-    // Of those who are not root, the shim takes connections only from the user that started the server.
-    let mut identity = choose(None, needs)?;
-    if !matches!(identity, Identity::Starter) {
-        identity = choose(Some("root"), needs)?;
-        if let Identity::Root { why, .. } = &mut identity {
-            *why = Some(
-                "the accept shim takes connections from root or from the user that started the server"
-                    .to_owned(),
-            );
-        }
-    }
-    Ok(identity)
 }
 
 impl From<AgentError> for CliError {

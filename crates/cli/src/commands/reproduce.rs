@@ -2,6 +2,7 @@
 
 mod adaptload;
 mod args;
+mod cloning;
 mod csld;
 mod findings;
 mod fine_grain;
@@ -28,12 +29,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     let open = |dir: &PathBuf| OutDir::open(dir, "reproduce", &["runs.csv", "runs.parquet"], args.force);
     let out = args.out.as_ref().map(open).transpose()?;
-    args.check_csld()?;
+    args.check_seeds()?;
     let found = match args.study {
         StudyName::Lard => lard::run(args, effort)?,
         StudyName::Adaptload => adaptload::run(args, effort)?,
         StudyName::FineGrain => fine_grain::run(args, effort)?,
         StudyName::Csld => csld::run(args, effort)?,
+        StudyName::Cloning => cloning::run(args, effort)?,
     };
     let written = out.as_ref().map_or(Ok(()), |out| write(out, &found));
     // Print results first, so that they survive a failure to write a file.

@@ -80,3 +80,38 @@ fn a_claim_of_the_paper_that_fails_is_a_finding_and_no_failure() {
     assert!(claims.iter().any(|claim| claim["id"] == "f11" && claim["verdict"] == "fails"), "{stdout}");
     assert!(output.status.success(), "{stderr}");
 }
+
+#[test]
+fn figure_8_of_the_cloning_study_is_computed_from_published_costs() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let output = plimsoll(&["reproduce", "cloning", "--quick", "--figure", "8", "--json", "--out", out]);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    let claims: Vec<serde_json::Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(claims.iter().all(|claim| claim["figure"] == "figure 8"), "{stdout}");
+    // A clone is nearly free for large documents, and a document that is forwarded is sent twice.
+    for id in ["e1", "e4"] {
+        let claim = claims.iter().find(|claim| claim["id"] == id).unwrap();
+        assert!(claim["verdict"] != "fails", "{claim}");
+    }
+    let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(report.contains("Startup cost") && report.contains("normalized efficiency by size"));
+    assert!(!report.contains("Figure 9"));
+}
+
+#[test]
+fn seeds_are_for_studies_that_take_them() {
+    let refused = |args: &[&str], why: &str| {
+        let output = plimsoll(&[&["reproduce"], args].concat());
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(why), "{args:?}: {stderr}");
+    };
+    refused(&["lard", "--seeds", "2"], "--seeds is for the studies `csld` and `cloning`");
+    refused(&["cloning", "--minutes", "2"], "--minutes is for the study `csld`");
+    for study in ["csld", "cloning"] {
+        refused(&[study, "--seeds", "0"], "give a number of seeds from 1 to 100");
+    }
+    refused(&["cloning", "--figure", "7"], "there are figures 8 and 9");
+}

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_wire::{Flow, TcpState, Window};
 use rustix::buffer::spare_capacity;
@@ -48,6 +48,7 @@ pub struct Frozen {
     info: Info,
     /// The send window, while it is set to 0 on the socket.
     send_window: Cell<Option<u32>>,
+    since: Instant,
 }
 
 /// What `TCP_INFO` says up to `tcpi_notsent_bytes`, in words of 32 bits (`include/uapi/linux/tcp.h`).
@@ -103,7 +104,7 @@ impl Frozen {
     /// With the socket, which goes on as before: not an established TCP connection, or the kernel's refusal.
     pub fn freeze(fd: OwnedFd) -> Result<Self, FreezeFailed> {
         match stop(fd.as_fd()) {
-            Ok(info) => Ok(Self { fd, info, send_window: Cell::new(None) }),
+            Ok(info) => Ok(Self { fd, info, send_window: Cell::new(None), since: Instant::now() }),
             Err(error) => Err(FreezeFailed { fd, error }),
         }
     }
@@ -114,6 +115,16 @@ impl Frozen {
     pub fn answer_time(&self) -> Duration {
         let [mean, deviation] = self.info.round_trip_us;
         Duration::from_micros(u64::from(mean) + 4 * u64::from(deviation))
+    }
+
+    /// For how long it has been frozen.
+    pub(super) fn frozen_for(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// The socket, frozen as it is.
+    pub(super) fn into_fd(self) -> OwnedFd {
+        self.fd
     }
 
     /// The connection's state, the socket untouched. `flow` is its two ends, which the caller knows (asking costs two

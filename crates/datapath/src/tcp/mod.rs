@@ -3,7 +3,8 @@
 //! Here: [`Frozen::freeze`] → [`Frozen::snapshot`] → [`Frozen::close`] (or [`Frozen::thaw`], as if nothing had happened).
 //! There: [`restore`] → [`Restored::activate`]. Neither end of the connection notices, as long as packets of the
 //! client reach no kernel that has no socket for them (it would answer with RST): that is for the packet programs to see
-//! to. [`reset`] ends a connection of which only the sequence numbers are left; [`ask_numbers`] gets these from the client.
+//! to. A frozen connection that another machine has gone on with is brought up to where that one has come by
+//! [`fast_forward`], without a new descriptor; [`discard`] removes the other one's socket. [`reset`] ends a connection of which only the sequence numbers are left; [`ask_numbers`] gets these from the client.
 //!
 //! From the freeze on, and until the activation, a socket filter drops whatever comes for the socket: it neither
 //! takes nor acknowledges anything that another kernel would then not have. What is dropped, the client sends again.
@@ -19,7 +20,7 @@ mod sys;
 pub use error::{FreezeFailed, NotPortable, RestoreError, SocketError};
 pub use freeze::{Frozen, QueueLimits};
 pub use plimsoll_wire::{TcpState, Window};
-pub use restore::{Restored, ask_numbers, reset, restore};
+pub use restore::{Restored, ask_numbers, fast_forward, reset, restore};
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -66,6 +67,28 @@ pub fn await_data(listener: BorrowedFd<'_>, await_data: bool) -> io::Result<()> 
 pub fn acknowledge_late(listener: BorrowedFd<'_>) -> io::Result<()> {
     // Inherited by the connections.
     set_tcp(listener, libc::TCP_QUICKACK, &[0])
+}
+
+/// Removes a connection from this kernel at once, whatever copies of the descriptor there are, and the client hears nothing of
+/// it.
+///
+/// # Errors
+///
+/// The kernel's; the connection may still be there.
+pub fn discard(fd: BorrowedFd<'_>) -> io::Result<()> {
+    attach_drop_filter(fd)?;
+    set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_ON])?;
+    // In repair mode, disconnecting is silent.
+    Ok(rustix::net::connect_unspec(fd)?)
+}
+
+/// Bytes that the client has not acknowledged, and our FIN counted as one.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> io::Result<usize> {
+    sys::queued_bytes(fd, libc::TIOCOUTQ)
 }
 
 fn drop_filter() -> io::Result<BorrowedFd<'static>> {

@@ -8,13 +8,15 @@ use std::time::Duration;
 use plimsoll_wire::{Flow, TcpState};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, send, socket_with, sockopt,
+    AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, connect_unspec, getsockname, ipproto,
+    send, socket_with, sockopt,
 };
 
 use super::error::{RestoreError, Step};
+use super::freeze::Frozen;
 use super::{
     RECEIVE_QUEUE, REPAIR_OFF, REPAIR_OFF_SILENTLY, REPAIR_ON, SEND_QUEUE, attach_drop_filter, detach_filter,
-    set_tcp, sys,
+    set_tcp, sys, tcp,
 };
 
 /// Codes of `TCP_REPAIR_OPTIONS`, which are the kinds of TCP options.
@@ -44,6 +46,11 @@ const SO_BUF_LOCK: i32 = 72;
 /// The timestamp clock's step at a restore: its resolution (one), times two because the lowest bit is its unit.
 const TIMESTAMP_STEP: u32 = 2;
 
+/// By how much the clock of the machine that has answered meanwhile may have gained on ours, in the timestamps' milliseconds.
+/// A timestamp may be too high by this without harm, but not too low by any.
+const DRIFT_PER_S_MS: u32 = 1;
+const DRIFT_MOST_MS: u32 = 60_000;
+
 /// A connection that is in this kernel but neither sends nor takes anything yet. Dropped, it is gone, silently.
 #[derive(Debug)]
 pub struct Restored {
@@ -61,7 +68,47 @@ pub struct Restored {
 pub fn restore(state: &TcpState) -> Result<Restored, RestoreError> {
     let received_from = state.receive_queue_start();
     let fd = connected(&state.flow, state.send_acknowledged(), received_from, Some(segment_bytes(state)))?;
-    set_options(state, fd.as_fd())?;
+    // The kernel cleared the lowest bit of what it reported: one step on, no timestamp is below one that the client has seen.
+    furnish(state, state.timestamp.map(|timestamp| timestamp.wrapping_add(TIMESTAMP_STEP)), fd)
+}
+
+/// Brings a frozen connection to a later state, on the same descriptor: what another machine has done on it meanwhile, as its
+/// client's packets tell. The send queue may be filled again, and so may the receive queue, whose unread bytes are gone.
+/// `state.timestamp` says only whether there are timestamps: the frozen socket's clock has run on.
+///
+/// # Errors
+///
+/// See [`RestoreError`]. The connection is gone then, silently.
+pub fn fast_forward(frozen: Frozen, state: &TcpState) -> Result<Restored, RestoreError> {
+    let frozen_for_s = u32::try_from(frozen.frozen_for().as_secs()).unwrap_or(u32::MAX);
+    let fd = frozen.into_fd();
+    let timestamp = match state.timestamp {
+        Some(_) => {
+            let [now] = tcp(fd.as_fd(), libc::TCP_TIMESTAMP).restoring("TCP_TIMESTAMP")?;
+            let drift = frozen_for_s.saturating_mul(DRIFT_PER_S_MS).min(DRIFT_MOST_MS).wrapping_mul(2);
+            // Two steps: the other machine has taken one.
+            Some(now.wrapping_add(2 * TIMESTAMP_STEP).wrapping_add(drift))
+        }
+        None => None,
+    };
+    connect_unspec(&fd).restoring("disconnecting")?;
+    // In repair mode the kernel notes that the connection was aborted, which the next read would tell.
+    let _aborted = sockopt::socket_error(&fd).restoring("SO_ERROR")?;
+    let ends = [(SEND_QUEUE, state.send_acknowledged()), (RECEIVE_QUEUE, state.receive_queue_start())];
+    connect_at(fd.as_fd(), &state.flow, ends, Some(segment_bytes(state)))?;
+    // A socket that is bound already keeps its port, but its address may have been the kernel's choice.
+    let local = getsockname(&fd).restoring("getsockname")?;
+    let local =
+        SocketAddr::try_from(local).map(|local| SocketAddr::new(local.ip().to_canonical(), local.port()));
+    if local != Ok(state.flow.vip) {
+        return Err(RestoreError::NotLocal(state.flow.vip));
+    }
+    furnish(state, timestamp, fd)
+}
+
+/// Gives a connected socket in repair mode everything but its sequence numbers.
+fn furnish(state: &TcpState, timestamp: Option<u32>, fd: OwnedFd) -> Result<Restored, RestoreError> {
+    set_options(state, timestamp, fd.as_fd())?;
     let sent_bytes = state.send_queue.len().saturating_sub(state.unsent_bytes);
     let (sent, unsent) = state.send_queue.split_at(sent_bytes);
     let buffers_set = fill_queues(state, fd.as_fd(), sent)?;
@@ -86,7 +133,7 @@ fn segment_bytes(state: &TcpState) -> u16 {
     state.mss.min(u16::try_from(bound.saturating_add(option_bytes)).unwrap_or(u16::MAX))
 }
 
-fn set_options(state: &TcpState, fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
+fn set_options(state: &TcpState, timestamp: Option<u32>, fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
     // Without scaling the scales are 0; left out, ours would be what the kernel proposes to new connections.
     let (client_scale, our_scale) = state.window_scales.unwrap_or_default();
     let mut options = [0; 8];
@@ -97,15 +144,12 @@ fn set_options(state: &TcpState, fd: BorrowedFd<'_>) -> Result<(), RestoreError>
         options[len] = OPTION_SACK;
         len += 2;
     }
-    if state.timestamp.is_some() {
+    if timestamp.is_some() {
         options[len] = OPTION_TIMESTAMPS;
         len += 2;
     }
     set_tcp(fd, libc::TCP_REPAIR_OPTIONS, &options[..len]).restoring("TCP_REPAIR_OPTIONS")?;
-    if let Some(timestamp) = state.timestamp {
-        // The kernel cleared the lowest bit of what it reported: one step on, no timestamp is below one that the
-        // client has seen.
-        let timestamp = timestamp.wrapping_add(TIMESTAMP_STEP);
+    if let Some(timestamp) = timestamp {
         set_tcp(fd, libc::TCP_TIMESTAMP, &[timestamp]).restoring("TCP_TIMESTAMP")?;
     }
     Ok(())
@@ -219,8 +263,24 @@ fn connected(
     set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_ON]).restoring("TCP_REPAIR")?;
     // A segment that the client sends again while the queues are being filled would be taken for the bytes to come.
     attach_drop_filter(fd).restoring("SO_ATTACH_BPF")?;
-    bind(fd, &flow.vip).map_err(|error| bind_error(error, flow.vip))?;
-    for (queue, next) in [(SEND_QUEUE, send_next), (RECEIVE_QUEUE, receive_next)] {
+    connect_at(fd, flow, [(SEND_QUEUE, send_next), (RECEIVE_QUEUE, receive_next)], mss)?;
+    Ok(owned)
+}
+
+/// Binds an unconnected socket in repair mode, unless it is bound, and connects it with these sequence numbers of its queues, of
+/// which the last one is selected then.
+fn connect_at(
+    fd: BorrowedFd<'_>,
+    flow: &Flow,
+    ends: [(u32, u32); 2],
+    mss: Option<u16>,
+) -> Result<(), RestoreError> {
+    match bind(fd, &flow.vip) {
+        // One that was connected before may have kept its port.
+        Ok(()) | Err(Errno::INVAL) => {}
+        Err(error) => return Err(bind_error(error, flow.vip)),
+    }
+    for (queue, next) in ends {
         set_tcp(fd, libc::TCP_REPAIR_QUEUE, &[queue]).restoring("TCP_REPAIR_QUEUE")?;
         set_tcp(fd, libc::TCP_QUEUE_SEQ, &[next]).restoring("TCP_QUEUE_SEQ")?;
     }
@@ -232,8 +292,7 @@ fn connected(
     connect(fd, &flow.client).map_err(|error| match error {
         Errno::ADDRNOTAVAIL => RestoreError::InUse { client: flow.client, vip: flow.vip },
         error => RestoreError::Kernel { step: "connect", source: error.into() },
-    })?;
-    Ok(owned)
+    })
 }
 
 fn bind_error(error: Errno, vip: SocketAddr) -> RestoreError {

@@ -1,24 +1,10 @@
 //! Documents, large files and computed pages, one connection each.
 
-use plimsoll_policy::Rng;
 use plimsoll_testbed::load::Req;
 
-/// Requests of one kind.
-pub(crate) struct RequestKind {
-    pub(crate) name: &'static str,
-    /// Share of all requests.
-    share: f64,
-    /// Mean CPU time in seconds.
-    pub(crate) cpu_s: f64,
-    /// Mean time of disk accesses in seconds.
-    pub(crate) disk_s: f64,
-    /// Bytes of an answer.
-    pub(crate) answer_bytes: usize,
-    /// Whether it is computed, and no document.
-    pub(crate) is_dynamic: bool,
-}
+use super::request_kind::{self, RequestKind};
 
-/// All kinds. Costs of single requests deviate by up to 20 %.
+/// All kinds.
 #[rustfmt::skip]
 pub(crate) const KINDS: [RequestKind; 5] = [
     RequestKind { name: "page", share: 0.60, cpu_s: 0.001, disk_s: 0.0, answer_bytes: 4 << 10, is_dynamic: false },
@@ -31,11 +17,6 @@ pub(crate) const KINDS: [RequestKind; 5] = [
 /// Different documents of each kind.
 const DOCUMENTS: u64 = 1000;
 
-/// The mean over all requests of what `part` says of their kind.
-pub(crate) fn mean(part: impl Fn(&RequestKind) -> f64) -> f64 {
-    KINDS.iter().map(|kind| kind.share * part(kind)).sum()
-}
-
 /// The kind of a request, by path and query.
 pub(crate) fn kind_of(path_and_query: &str) -> Option<&'static RequestKind> {
     let name = path_and_query.split('/').nth(1)?;
@@ -44,14 +25,7 @@ pub(crate) fn kind_of(path_and_query: &str) -> Option<&'static RequestKind> {
 
 /// The number of the kind of request `number` of the run with this seed, and which of that kind.
 fn draw(seed: u64, number: u64) -> (usize, u64) {
-    let mut rng = Rng::new(seed, number);
-    let mut left = rng.unit();
-    let kind = KINDS.iter().position(|kind| {
-        left -= kind.share;
-        left < 0.0
-    });
-    // Few are asked for often, many rarely.
-    (kind.unwrap_or(0), (DOCUMENTS as f64 * rng.unit() * rng.unit()) as u64)
+    request_kind::draw(&KINDS, DOCUMENTS, seed, number)
 }
 
 /// The number of the kind of a request.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::{Error, ORIGINS, mixed_requests, program};
+use crate::mixed_requests::KINDS;
+use crate::request_kind::mean;
+use crate::{Error, ORIGINS, program};
 
 pub(crate) struct Settings {
     /// The optimized program `plimsoll`.
@@ -50,7 +52,7 @@ impl Settings {
 
     /// Requests per second at which the CPUs of all origins are busy for `load` of the time.
     pub(crate) fn rate_rps(&self) -> f64 {
-        let needed_s = mixed_requests::mean(|kind| kind.cpu_s).max(mixed_requests::mean(|kind| kind.disk_s));
+        let needed_s = mean(&KINDS, |kind| kind.cpu_s).max(mean(&KINDS, |kind| kind.disk_s));
         let speed: f64 = (0..ORIGINS).map(|number| self.speed(number)).sum();
         self.load * speed / needed_s
     }

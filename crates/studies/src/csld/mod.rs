@@ -8,7 +8,6 @@ mod cells;
 mod claims_figures;
 mod claims_robust;
 mod claims_tables;
-mod confidence;
 mod day;
 mod explain;
 mod figures;
@@ -27,12 +26,11 @@ mod tests;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_report::{Claim, Report, Run};
-use plimsoll_sim::RunObserver;
 use rayon::prelude::*;
 
 use crate::execute::{Extent, execute_recording};
 pub use crate::lard::Effort;
-use crate::matrix::Progress;
+use crate::matrix::{Progress, StudyObserver};
 use crate::scenario::ScenarioError;
 pub use crate::study_error::StudyError;
 use crate::workload::{Workload, WorkloadError};
@@ -132,21 +130,6 @@ impl SeedWorkloads {
     }
 }
 
-/// Passes progress on, and stops when another run has failed.
-struct WebObserver<'a> {
-    progress: &'a dyn Progress,
-    failed: &'a AtomicBool,
-    reported: u64,
-}
-
-impl RunObserver for WebObserver<'_> {
-    fn progress(&mut self, arrived: u64) -> bool {
-        self.progress.advance(arrived.saturating_sub(self.reported));
-        self.reported = self.reported.max(arrived);
-        !self.failed.load(Ordering::Relaxed)
-    }
-}
-
 /// Runs the study or a part of it.
 ///
 /// # Errors
@@ -207,11 +190,11 @@ fn execute_run(
 ) -> Result<(Run, WebMeasures), ScenarioError> {
     let Some(workload) = workloads.of(run) else { return Err(ScenarioError::Stopped) };
     let length = run.requests(extent).0;
-    let mut watch = WebObserver { progress, failed, reported: 0 };
+    let mut watch = StudyObserver::new(progress, failed);
     let part = Extent { requests: Some(length), ..Extent::default() };
     let scenario = run.scenario(extent, workloads.seed)?;
     let (mut done, _) = execute_recording(&scenario, workload, part, &mut watch)?;
-    progress.advance(length.saturating_sub(watch.reported));
+    watch.ended(length);
     // Nothing of the study reads it, and it is most of a result.
     done.load_series = Default::default();
     done.policy_tables.clear();

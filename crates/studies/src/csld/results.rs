@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_report::{Align, Run, Table};
 
-use super::confidence::SeedMean;
 use super::plan::WebRun;
+use crate::seed_mean::SeedMean;
 
 /// What connections have shown in a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -4,14 +4,16 @@ mod answer;
 mod copy;
 mod framing;
 mod origin;
+mod rest;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(super) use self::answer::{AfterAnswer, Answer};
 pub(super) use self::origin::answer_short;
+pub(super) use self::rest::{Beginning, BegunAnswer, begin, rest, write_rest};
 use super::client::ClientConnection;
-use super::connection::Connection;
+use super::closing::Closing;
 use super::head::{Foreign, Outline};
 use plimsoll_origin::OriginService;
 
@@ -59,7 +61,7 @@ impl Session<'_> {
         &mut self,
         client: &mut ClientConnection,
         outline: Outline,
-        connection: &Connection,
+        connection: &impl Closing,
     ) -> Answer {
         match self {
             Self::Origin(service) => origin::answer(service, client, outline, connection).await,

@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 
 use super::super::client::ClientConnection;
-use super::super::connection::Connection;
+use super::super::closing::Closing;
 use super::super::head::{self, Foreign, Outline};
 use super::answer::{AfterAnswer, Answer};
 use plimsoll_origin::{OriginBody, OriginService};
@@ -18,28 +18,39 @@ pub(super) async fn answer(
     service: &OriginService,
     client: &mut ClientConnection,
     outline: Outline,
-    connection: &Connection,
+    connection: &impl Closing,
 ) -> Answer {
     let bytes = client.input.split_to(outline.bytes.min(client.input.len()));
     let Some(parts) = head::parts(&bytes) else { return refuse(client, Foreign::Malformed).await };
     let response = service.answer(&parts).await;
-    let keep_alive = outline.keep_alive && !connection.is_closing() && !says_close(response.headers());
-    write(client, response, AnswerKind { keep_alive, old: outline.old, is_head: outline.is_head }).await
+    let kind = AnswerKind::of(outline, response.headers(), connection);
+    write(client, response, kind).await
 }
 
 /// How an answer is framed.
 #[derive(Clone, Copy)]
-struct AnswerKind {
-    keep_alive: bool,
+pub(super) struct AnswerKind {
+    pub(super) keep_alive: bool,
     old: bool,
     is_head: bool,
+}
+
+impl AnswerKind {
+    pub(super) fn of(outline: Outline, headers: &HeaderMap, closing: &impl Closing) -> Self {
+        let keep_alive = outline.keep_alive && !closing.is_closing() && !says_close(headers);
+        Self { keep_alive, old: outline.old, is_head: outline.is_head }
+    }
 }
 
 fn says_close(headers: &HeaderMap) -> bool {
     headers.get_all(header::CONNECTION).iter().any(|value| head::has_token(value.as_bytes(), b"close"))
 }
 
-async fn write(client: &mut ClientConnection, response: Response<OriginBody>, kind: AnswerKind) -> Answer {
+pub(super) async fn write(
+    client: &mut ClientConnection,
+    response: Response<OriginBody>,
+    kind: AnswerKind,
+) -> Answer {
     let (parts, mut body) = response.into_parts();
     let status = parts.status;
     let without = kind.is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -77,7 +88,12 @@ async fn write(client: &mut ClientConnection, response: Response<OriginBody>, ki
 
 /// The head of an answer, as hyper writes it for the origin's own listener: with `Date`, `Content-Length` if
 /// there may be content, and `Connection` if it differs from the default.
-fn head_of(status: StatusCode, headers: &HeaderMap, length_bytes: Option<u64>, kind: AnswerKind) -> Vec<u8> {
+pub(super) fn head_of(
+    status: StatusCode,
+    headers: &HeaderMap,
+    length_bytes: Option<u64>,
+    kind: AnswerKind,
+) -> Vec<u8> {
     let mut head = Vec::with_capacity(512);
     let reason = status.canonical_reason().unwrap_or_default();
     // Writing to memory does not fail.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use plimsoll_agent::daemon::{AgentConfig, FrontEnd, ServeConfig};
+use plimsoll_agent::daemon::{AgentConfig, ClonePeer, FrontEnd, ServeConfig};
 use plimsoll_datapath::privileges::{FileAccess, FileNeed};
 use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_wire::Key;
@@ -37,11 +37,13 @@ Examples:
   plimsoll agent … --serve copy:127.0.0.1:8080
   plimsoll agent --key load.key --load-listen 10.0.0.21:7401 --load-api unix:/run/plimsoll-load.sock
   plimsoll agent --key load.key --load-listen 10.0.0.21:7401 --serve origin:public_html --origin-listen 10.0.0.21:8080
-  plimsoll agent --key load.key --load-listen 10.0.0.30:7401 --load-index b1,b2,b3")]
+  plimsoll agent --key load.key --load-listen 10.0.0.30:7401 --load-index b1,b2,b3
+  plimsoll agent --name n1 --listen 10.0.0.21:7400 --key clone.key --clone-peer n2=10.0.0.22:7400 --interface eth0 \\
+    --vip 10.0.0.10:80 --serve origin:public_html")]
 pub(crate) struct Args {
-    /// Address and port at which front-ends that hand connections off reach this agent
+    /// Address and port at which front-ends that hand connections off, or other nodes of Socket Cloning, reach this agent
     #[arg(long, value_name = "ADDRESS:PORT")]
-    #[arg(requires_all = ["front_ends", "interface", "vips", "serve"])]
+    #[arg(requires_all = ["interface", "vips", "serve"])]
     pub(super) listen: Option<SocketAddr>,
 
     /// File with the key that front-ends and agents share: 64 hexadecimal digits, not readable by others
@@ -52,7 +54,24 @@ pub(crate) struct Args {
     #[arg(long = "front-end", value_name = "NAME=ADDRESS", requires = "listen", value_parser = front_end)]
     pub(super) front_ends: Vec<FrontEnd>,
 
-    /// Network interface at which the front-ends' packets arrive
+    /// Another node of Socket Cloning: its name, and where it takes links. This agent then accepts clients itself
+    #[arg(long = "clone-peer", value_name = "NAME=ADDRESS:PORT", requires = "listen", value_parser = clone_peer)]
+    #[arg(conflicts_with_all = ["front_ends", "origin_listen", "load_listen"])]
+    pub(super) clone_peers: Vec<ClonePeer>,
+
+    /// Which node answers a request, the same at all nodes: a policy as in `plimsoll policies`
+    #[arg(long, value_name = "POLICY", default_value = "uri_hash", requires = "clone_peers")]
+    pub(super) clone_policy: String,
+
+    /// Answer documents here that are known to be smaller than this: bytes, or with a unit, as 16KiB
+    #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", value_parser = plimsoll_policy::units::size)]
+    pub(super) clone_min_size: u64,
+
+    /// Send so much of each document that belongs to another node here, and have a clone send the rest
+    #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", value_parser = plimsoll_policy::units::size)]
+    pub(super) clone_first_size: u64,
+
+    /// Network interface at which packets of clients, of front-ends and of other nodes arrive
     #[arg(long, value_name = "NAME", requires = "listen")]
     pub(super) interface: Option<String>,
 
@@ -137,6 +156,14 @@ fn front_end(text: &str) -> Result<FrontEnd, String> {
     Ok(FrontEnd { name: name.to_owned(), address: address.to_canonical() })
 }
 
+fn clone_peer(text: &str) -> Result<ClonePeer, String> {
+    let wrong = "give a name, an IP address and a port, such as n2=10.0.0.22:7400";
+    let (name, address) = text.split_once('=').ok_or(wrong)?;
+    let address: SocketAddr = address.parse().map_err(|_| wrong)?;
+    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    Ok(ClonePeer { name: agent_name(name)?, address })
+}
+
 fn agent_name(text: &str) -> Result<String, String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if text.is_empty() || !text.chars().all(is_good) {
@@ -210,6 +237,15 @@ pub(super) fn serve(args: &Args) -> Result<ServeConfig, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clone_peers() {
+        let found = clone_peer("n2=[::ffff:10.0.0.1]:7400").unwrap();
+        assert_eq!((found.name.as_str(), found.address.to_string().as_str()), ("n2", "10.0.0.1:7400"));
+        for bad in ["", "n2", "n2=10.0.0.1", "=10.0.0.1:7400", "n 2=10.0.0.1:7400"] {
+            assert!(clone_peer(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn front_ends() {

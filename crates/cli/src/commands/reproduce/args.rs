@@ -16,7 +16,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     pub(super) figure: Option<String>,
 
-    /// Fewer runs, of a shortened day for AdaptLoad: two to four minutes on two cores
+    /// Fewer runs, of a shortened day for AdaptLoad: two to four minutes on two cores, less for cloning
     #[arg(long)]
     pub(super) quick: bool,
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
 
-    /// CSLD: so many seeds, from 1 on [default: 3, with --quick 2]
+    /// CSLD and cloning: so many seeds, from 1 on [default: 3, with --quick 2 and 1]
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     pub(super) seeds: Option<u64>,
 
@@ -68,10 +68,16 @@ impl Args {
         Ok(())
     }
 
-    /// Refuses options of the study of CSLD where another is asked for.
-    pub(super) fn check_csld(&self) -> Result<(), CliError> {
-        if self.study != StudyName::Csld && (self.seeds.is_some() || self.minutes.is_some()) {
-            return Err(CliError::Usage("--seeds and --minutes are for the study `csld`".into()));
+    /// Refuses numbers of seeds that are none, and options of other studies.
+    pub(super) fn check_seeds(&self) -> Result<(), CliError> {
+        if self.seeds.is_some() && !matches!(self.study, StudyName::Csld | StudyName::Cloning) {
+            return Err(CliError::Usage("--seeds is for the studies `csld` and `cloning`".into()));
+        }
+        if self.minutes.is_some() && self.study != StudyName::Csld {
+            return Err(CliError::Usage("--minutes is for the study `csld`".into()));
+        }
+        if self.seeds.is_some_and(|count| !(1..=100).contains(&count)) {
+            return Err(CliError::Usage("--seeds: give a number of seeds from 1 to 100".into()));
         }
         Ok(())
     }
@@ -88,4 +94,6 @@ pub(super) enum StudyName {
     FineGrain,
     /// Content sniffer based load distribution: Hyun et al., IEICE Transactions 2003
     Csld,
+    /// Socket Cloning and cooperative caching: Sit, Wang and Lau, CLUSTER 2002
+    Cloning,
 }

@@ -20,9 +20,6 @@ pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError
 }
 
 fn check(setting: &CsldSetting) -> Result<(), CliError> {
-    if setting.seeds.is_some_and(|count| !(1..=100).contains(&count)) {
-        return Err(CliError::Usage("--seeds: give a number of seeds from 1 to 100".into()));
-    }
     if setting.minutes.is_some_and(|minutes| !(0.5..=600.0).contains(&minutes)) {
         return Err(CliError::Usage("--minutes: give a number of minutes from 0.5 to 600".into()));
     }
@@ -60,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn no_seeds_and_no_time_are_refused() {
+    fn no_time_is_refused() {
         let good = CsldSetting {
             effort: Effort::Quick,
             part: CsldPart::All,
@@ -69,7 +66,6 @@ mod tests {
             minutes: Some(2.0),
         };
         assert!(check(&good).is_ok());
-        assert!(check(&CsldSetting { seeds: Some(0), ..good }).is_err());
         for minutes in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(check(&CsldSetting { minutes: Some(minutes), ..good }).is_err());
         }

@@ -71,13 +71,7 @@ fn downloads_outlive_a_killed_process() {
 #[test]
 fn a_back_end_that_dies_or_is_drained_gets_no_new_connections() {
     let mut world = World::new("round_robin", "");
-    let hold = |_| {
-        let mut client = world.connect(world.vip());
-        // One that the hash has placed is counted once it asks for something.
-        assert_eq!(client.get("/small").unwrap().status, 200);
-        client
-    };
-    let held: Vec<Client> = (0..12).map(hold).collect();
+    let held = world.held(12);
     eventually("all are counted", || world.metric("plimsoll_switch_connections") == Some(12.0));
     world.post("/backends/b1/drain");
     eventually("it gets none", || world.answering(12)[1] == 0);
@@ -110,7 +104,7 @@ fn decisions_are_logged_and_replay_identically() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("decisions");
     let mut world = World::new("least_connections", &format!("[decision_log]\ndirectory = {log:?}\n"));
-    let mut open: Vec<Client> = (0..10).map(|_| world.connect(world.vip())).collect();
+    let mut open = world.held(10);
     world.answering(30);
     open.truncate(4);
     eventually("their ends are counted", || world.metric("plimsoll_switch_connections") == Some(4.0));

@@ -1,6 +1,6 @@
 //! The nodes of the Socket Cloning study: a CPU, a network interface and a memory cache each, documents on a file server.
 //!
-//! DocumentSource: Sit, Wang and Lau, "Socket Cloning for cluster-based web servers", IEEE CLUSTER 2002, section 4. The policy chooses the node
+//! Source: Sit, Wang and Lau, "Socket Cloning for cluster-based web servers", IEEE CLUSTER 2002, section 4. The policy chooses the node
 //! that answers. In `nfs` and `cooperative_caching` that node has accepted the connection, too; a layer-4 switch before the nodes knows
 //! nothing of content, so policies that do are of use in `cloning` only: there a switch deals connections to the nodes in turn, and the
 //! policy is the mapping function by which a node finds the one to clone the socket to.
@@ -9,7 +9,8 @@
 //! the accepting node:  parse the request; in cloning, unless it answers itself: send the socket away
 //! the answering node:  make the clone; look the document up
 //!   memory             send it, chunk by chunk: CPU, then network interface
-//!   another memory     cooperative_caching: each chunk takes CPU and interface there and the interface here, then it is sent
+//!   another memory     cooperative_caching: messages take CPU here and there; then each chunk takes CPU and interface there and
+//!                      the interface here, then it is sent
 //!   neither            latency, then chunk by chunk from the file server, whose bandwidth all nodes share, through the interface
 //! cloning:             the client's acknowledgments take CPU time of the accepting node
 //! ```
@@ -22,6 +23,7 @@
 mod as_model;
 mod costs;
 mod holders;
+mod params;
 mod specs;
 mod station;
 #[cfg(test)]
@@ -39,22 +41,11 @@ use crate::config::CacheConfig;
 use crate::model::{JobId, ModelContext, ModelEvent};
 use crate::workload::Targets;
 use costs::WebNodeCosts;
-pub use costs::WebNodeParams;
 use holders::Holders;
+pub use params::{CloneParams, NodeMechanism, PeerParams, WebNodeParams};
 pub use specs::{CLONING_SPEC, COOPERATIVE_SPEC, NFS_SPEC};
 use station::Station;
 use transfer::{DocumentSource, Transfer, Work, WorkStep};
-
-/// How nodes work together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeMechanism {
-    /// Not at all.
-    Alone,
-    /// They fetch documents from each other's memory.
-    CooperativeCaching,
-    /// They clone sockets to each other.
-    Cloning,
-}
 
 const CPU: u8 = 0;
 const NIC: u8 = 1;
@@ -106,7 +97,7 @@ impl<'t> WebNodesModel<'t> {
         Self {
             mechanism,
             params,
-            costs: WebNodeCosts::new(&params),
+            costs: WebNodeCosts::new(&params, mechanism),
             targets,
             nodes: (0..backends).map(|_| WebNode::default()).collect(),
             caches: (0..backends).map(|_| cache.build()).collect(),
@@ -121,11 +112,10 @@ impl<'t> WebNodesModel<'t> {
 
     /// The node that accepts a connection whose request `server` answers.
     fn accepting(&mut self, server: u16) -> u16 {
-        if self.mechanism != NodeMechanism::Cloning {
-            return server;
-        }
-        if self.params.always == 1 {
-            return self.neighbour(server);
+        match self.mechanism {
+            NodeMechanism::Cloning(_) if self.mechanism.is_forced() => return self.neighbour(server),
+            NodeMechanism::Cloning(_) => {}
+            NodeMechanism::Alone | NodeMechanism::CooperativeCaching(_) => return server,
         }
         let count = self.nodes.len();
         let mut next = || {
@@ -177,20 +167,21 @@ impl<'t> WebNodesModel<'t> {
     /// Where the document comes from.
     fn look_up(&mut self, work: Work, context: &mut ModelContext<'_>) {
         let Some(&mut Transfer { server, target, bytes, dynamic, .. }) = self.live(work) else { return };
-        let forced = self.params.always == 1 && self.mechanism == NodeMechanism::CooperativeCaching;
+        let may_fetch = matches!(self.mechanism, NodeMechanism::CooperativeCaching(_));
+        let forced = may_fetch && self.mechanism.is_forced();
         let in_memory =
             !forced && (bytes == 0 || dynamic || self.caches[usize::from(server)].access(u64::from(target)));
         if in_memory {
             self.has_all(work, context);
             return;
         }
-        let peer = match self.mechanism {
-            NodeMechanism::CooperativeCaching if forced => Some(self.neighbour(server)),
-            NodeMechanism::CooperativeCaching => {
+        let peer = match may_fetch {
+            true if forced => Some(self.neighbour(server)),
+            true => {
                 let others = self.holders.of(target).filter(|&node| node != server);
                 others.min_by_key(|&node| (self.nodes[usize::from(node)].nic.len(), node))
             }
-            _ => None,
+            false => None,
         };
         let node = &mut self.nodes[usize::from(server)];
         if !forced {
@@ -205,7 +196,9 @@ impl<'t> WebNodesModel<'t> {
         self.transfers[work.job as usize].source = source;
         match source {
             DocumentSource::FileServer => self.ask_file_server(work, context),
-            _ => self.fetch(work, context),
+            DocumentSource::Peer(_) => {
+                self.use_cpu(server, work.next(WorkStep::AskPeer, 0), self.costs.fetch, context);
+            }
         }
     }
 
@@ -227,7 +220,9 @@ impl<'t> WebNodesModel<'t> {
                 self.ask_file_server(work, context);
             }
             DocumentSource::Peer(peer) => {
-                self.use_cpu(peer, work.next(WorkStep::PeerSend, bytes), self.costs.send(bytes), context);
+                let messages = if transfer.fetched_bytes == 0 { self.costs.fetch } else { Nanos::ZERO };
+                let span = messages + self.costs.send(bytes);
+                self.use_cpu(peer, work.next(WorkStep::PeerSend, bytes), span, context);
             }
             DocumentSource::FileServer => self.read(work.next(WorkStep::Read, bytes), context),
         }
@@ -247,7 +242,10 @@ impl<'t> WebNodesModel<'t> {
 
     fn fetched_all(&mut self, work: Work, context: &mut ModelContext<'_>) {
         let Some(&mut Transfer { server, target, source, .. }) = self.live(work) else { return };
-        if self.params.replicates == 1 || !matches!(source, DocumentSource::Peer(_)) {
+        let is_copy = matches!(source, DocumentSource::Peer(_));
+        let keeps =
+            !matches!(self.mechanism, NodeMechanism::CooperativeCaching(peer) if peer.replicates == 0);
+        if keeps || !is_copy {
             self.store(server, target);
         }
         let joined = self.nodes[usize::from(server)].fetching.remove(&target).unwrap_or_default();
@@ -317,6 +315,7 @@ impl<'t> WebNodesModel<'t> {
         match (work.step, server) {
             (WorkStep::Parse, _) => self.parsed(work, context),
             (WorkStep::MakeClone, _) => self.look_up(work, context),
+            (WorkStep::AskPeer, _) => self.fetch(work, context),
             (WorkStep::PeerSend, _) => {
                 self.use_nic(node, work.next(WorkStep::PeerOut, work.bytes), context);
             }

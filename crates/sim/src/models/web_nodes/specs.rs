@@ -2,7 +2,8 @@
 
 use plimsoll_policy::params::{ParamSet, Params as _};
 
-use super::{NodeMechanism, WebNodeParams, WebNodesModel};
+use super::params::{CLONING_PARAMS, COOPERATIVE_PARAMS};
+use super::{CloneParams, NodeMechanism, PeerParams, WebNodeParams, WebNodesModel};
 use crate::model_spec::{ModelSpec, RunResult, Simulation};
 
 fn run(mechanism: NodeMechanism, params: &ParamSet, simulation: Simulation<'_>) -> RunResult {
@@ -31,8 +32,10 @@ pub static COOPERATIVE_SPEC: ModelSpec = ModelSpec {
     source: SOURCE,
     has_cache: true,
     spends_on_messages: false,
-    params: WebNodeParams::SPECS,
-    run: |params, simulation| run(NodeMechanism::CooperativeCaching, params, simulation),
+    params: &COOPERATIVE_PARAMS,
+    run: |params, simulation| {
+        run(NodeMechanism::CooperativeCaching(PeerParams::of(params)), params, simulation)
+    },
 };
 
 /// Nodes that clone sockets to each other.
@@ -42,6 +45,6 @@ pub static CLONING_SPEC: ModelSpec = ModelSpec {
     source: SOURCE,
     has_cache: true,
     spends_on_messages: false,
-    params: WebNodeParams::SPECS,
-    run: |params, simulation| run(NodeMechanism::Cloning, params, simulation),
+    params: &CLONING_PARAMS,
+    run: |params, simulation| run(NodeMechanism::Cloning(CloneParams::of(params)), params, simulation),
 };

@@ -5,6 +5,14 @@ use crate::event_queue::EventQueue;
 use crate::model::Model;
 use crate::workload::SimRequest;
 
+fn fetching() -> NodeMechanism {
+    NodeMechanism::CooperativeCaching(PeerParams::default())
+}
+
+fn cloning() -> NodeMechanism {
+    NodeMechanism::Cloning(CloneParams::default())
+}
+
 /// Nodes that are driven event by event.
 struct World<'t> {
     model: WebNodesModel<'t>,
@@ -72,6 +80,7 @@ const SEND_NS: u64 = 16 * 12_000;
 const NIC_NS: u64 = 1_400_342;
 const READ_NS: u64 = 564_966;
 const LATENCY_NS: u64 = 3_000_000;
+const FETCH_NS: u64 = 46_000;
 
 #[test]
 fn a_document_of_one_chunk_from_memory_and_from_the_file_server() {
@@ -99,15 +108,16 @@ fn chunks_are_sent_while_others_are_read() {
 #[test]
 fn a_document_in_another_memory_is_fetched_from_there() {
     let targets = targets();
-    let mut world = World::new(NodeMechanism::CooperativeCaching, 2, &targets);
+    let mut world = World::new(fetching(), 2, &targets);
     world.takes_ns(0, 0);
-    // The chunk is sent there by CPU and interface, comes in by the interface here, and is sent.
-    assert_eq!(world.takes_ns(1, 0), PARSE_NS + 2 * (SEND_NS + NIC_NS) + NIC_NS);
+    // Messages take CPU here and there; the chunk is sent there by CPU and interface, comes in by the interface here, and is sent.
+    let from_other_ns = PARSE_NS + 2 * FETCH_NS + 2 * (SEND_NS + NIC_NS) + NIC_NS;
+    assert_eq!(world.takes_ns(1, 0), from_other_ns);
     assert_eq!((world.reads(0), world.reads(1)), (1, 0));
     assert_eq!(world.takes_ns(1, 0), PARSE_NS + SEND_NS + NIC_NS, "it has a copy now");
     // The first one's memory is lost, and then the other's as well.
     world.model.fail(BackendId(0), world.now);
-    assert_eq!(world.takes_ns(0, 0), PARSE_NS + 2 * (SEND_NS + NIC_NS) + NIC_NS);
+    assert_eq!(world.takes_ns(0, 0), from_other_ns);
     for node in [0, 1] {
         world.model.fail(BackendId(node), world.now);
     }
@@ -118,7 +128,7 @@ fn a_document_in_another_memory_is_fetched_from_there() {
 #[test]
 fn a_clone_costs_both_nodes_and_acknowledgments_the_original() {
     let targets = targets();
-    let mut world = World::new(NodeMechanism::Cloning, 2, &targets);
+    let mut world = World::new(cloning(), 2, &targets);
     // Connections go to 0 and 1 in turn; the policy has 1 answer both.
     let cloned_ns = world.takes_ns(1, 0);
     assert_eq!(cloned_ns, PARSE_NS + 46_000 + LATENCY_NS + READ_NS + SEND_NS + 2 * NIC_NS);
@@ -129,9 +139,38 @@ fn a_clone_costs_both_nodes_and_acknowledgments_the_original() {
 }
 
 #[test]
+fn what_is_always_done_is_done_for_each_request() {
+    let targets = targets();
+    let forced = [
+        NodeMechanism::CooperativeCaching(PeerParams { always: 1, ..PeerParams::default() }),
+        NodeMechanism::Cloning(CloneParams { always: 1, ..CloneParams::default() }),
+    ];
+    let more_ns = [2 * FETCH_NS + SEND_NS + 2 * NIC_NS, 46_000];
+    let other_cpu_ns = [FETCH_NS + SEND_NS, PARSE_NS + 23_000 + 6 * 5_000];
+    for ((mechanism, more_ns), other_cpu_ns) in forced.into_iter().zip(more_ns).zip(other_cpu_ns) {
+        let mut world = World::new(mechanism, 2, &targets);
+        world.takes_ns(0, 0);
+        for _ in 0..3 {
+            assert_eq!(world.takes_ns(0, 0), PARSE_NS + SEND_NS + NIC_NS + more_ns, "{mechanism:?}");
+        }
+        assert_eq!(world.cpu_ns(1), 4 * other_cpu_ns, "{mechanism:?}");
+    }
+}
+
+#[test]
+fn without_copies_a_document_is_fetched_again() {
+    let targets = targets();
+    let one_copy = PeerParams { replicates: 0, ..PeerParams::default() };
+    let mut world = World::new(NodeMechanism::CooperativeCaching(one_copy), 2, &targets);
+    world.takes_ns(0, 0);
+    assert_eq!(world.takes_ns(1, 0), world.takes_ns(1, 0));
+    assert_eq!((world.reads(0), world.reads(1)), (1, 0));
+}
+
+#[test]
 fn requests_for_a_document_that_is_being_fetched_join() {
     let targets = targets();
-    for mechanism in [NodeMechanism::Alone, NodeMechanism::CooperativeCaching, NodeMechanism::Cloning] {
+    for mechanism in [NodeMechanism::Alone, fetching(), cloning()] {
         let mut world = World::new(mechanism, 1, &targets);
         for _ in 0..5 {
             world.begin(0, 2);
@@ -147,7 +186,7 @@ fn requests_for_a_document_that_is_being_fetched_join() {
 #[test]
 fn what_a_failed_node_had_is_lost_and_nothing_else() {
     let targets = targets();
-    for mechanism in [NodeMechanism::Alone, NodeMechanism::CooperativeCaching, NodeMechanism::Cloning] {
+    for mechanism in [NodeMechanism::Alone, fetching(), cloning()] {
         let mut world = World::new(mechanism, 3, &targets);
         world.takes_ns(2, 2);
         let jobs: Vec<(JobId, u16)> =

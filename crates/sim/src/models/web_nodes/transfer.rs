@@ -20,6 +20,8 @@ pub(super) enum WorkStep {
     /// The request is read, and the socket sent away if another node is to answer.
     Parse,
     MakeClone,
+    /// The messages to another node that has the document.
+    AskPeer,
     /// The file server looks for a document, or sends a chunk of it.
     Read,
     /// The CPU of another node sends a chunk.

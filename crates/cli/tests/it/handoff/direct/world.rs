@@ -180,6 +180,13 @@ impl World {
         client.run(|| Client::connect(to)).unwrap().unwrap()
     }
 
+    /// So many clients that have had an answer: one that is only connected, and was placed by the hash, is not counted yet.
+    pub(super) fn held(&self, count: usize) -> Vec<Client> {
+        let mut held: Vec<Client> = (0..count).map(|_| self.connect(self.vip())).collect();
+        held.iter_mut().for_each(|client| assert_eq!(client.get("/small").unwrap().status, 200));
+        held
+    }
+
     /// Which back-ends answer as many requests, each on a connection of its own.
     pub(super) fn answering(&self, count: usize) -> Vec<usize> {
         let mut by = vec![0; BACKENDS];

@@ -123,12 +123,15 @@ impl Pair {
         node.spawn(&mut command).unwrap()
     }
 
+    /// Agents have long to take a connection over: on a busy machine they may need more than the default, and what the
+    /// front-end then serves itself ends with it.
     fn config_text(&self) -> String {
         let vip = self.vip();
         let mut text = format!(
             "workers = {WORKERS}\nmechanism = \"handoff\"\n[[listener]]\naddress = \"{vip}\"\n\
              [[listener]]\naddress = \"{}\"\n\
              [policy]\nname = \"round_robin\"\n[handoff]\nkey_file = \"key\"\ninterfaces = [\"eth0\"]\n\
+             take_over_timeout = \"20s\"\n\
              [failover]\naddress = \"{}\"\nsettle_timeout = \"20s\"\n[admission]\nlimit = 10000\n[health]\ntimeout = \"2s\"\n[timeouts]\ndrain = \"1s\"\n",
             self.vip_of(0),
             vip.ip()
@@ -249,14 +252,35 @@ impl Pair {
         metric_of(&page.ok()?, name)
     }
 
+    /// The ends of all logs and what the front-ends count, the most telling last.
     fn said(&self) -> String {
-        let names = ["front-end-0", "front-end-1", "b0", "b1", "keepalived-0", "keepalived-1"];
-        let tail = |name: &str| {
+        let logs = [
+            ("keepalived-0", 8),
+            ("keepalived-1", 8),
+            ("b0", 8),
+            ("b1", 8),
+            ("front-end-0", 12),
+            ("front-end-1", 12),
+        ];
+        let tail = |(name, lines): (&str, usize)| {
             let text = std::fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default();
-            let tail: Vec<&str> = text.lines().rev().take(25).collect();
+            let tail: Vec<&str> = text.lines().rev().take(lines).collect();
             format!("{name}:\n{}\n", tail.into_iter().rev().collect::<Vec<_>>().join("\n"))
         };
-        names.map(tail).concat()
+        let counts = |machine: usize| {
+            let node = self.lab.node(MACHINES[machine]).ok()?;
+            let page = node.run(|| ask_admin("/metrics")).ok()?.ok()?;
+            let told = [
+                "plimsoll_handoffs",
+                "plimsoll_flows",
+                "plimsoll_links ",
+                "plimsoll_connections",
+                "plimsoll_front_end",
+            ];
+            let told = page.lines().filter(|line| told.iter().any(|name| line.starts_with(name)));
+            Some(format!("machine {machine} counts:\n{}\n", told.collect::<Vec<_>>().join("\n")))
+        };
+        logs.map(tail).concat() + &[0, 1].map(|machine| counts(machine).unwrap_or_default()).concat()
     }
 
     /// Stops everything in good order.

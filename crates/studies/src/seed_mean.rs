@@ -4,20 +4,20 @@ use crate::confidence::ConfidenceLevel;
 
 /// A mean with the half-width of its confidence interval of 95 %; `None` for one value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct SeedMean {
-    pub(super) mean: f64,
-    pub(super) half_width: Option<f64>,
+pub(crate) struct SeedMean {
+    pub(crate) mean: f64,
+    pub(crate) half_width: Option<f64>,
 }
 
 impl SeedMean {
     /// Of the values of all seeds; `None` without a value.
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let (mean, half_width) = ConfidenceLevel::PERCENT_95.of_mean(values);
         (!values.is_empty()).then_some(Self { mean, half_width })
     }
 
     /// As text, scaled.
-    pub(super) fn words(self, scale: f64, decimals: usize) -> String {
+    pub(crate) fn words(self, scale: f64, decimals: usize) -> String {
         let mean = self.mean * scale;
         match self.half_width {
             Some(half) => format!("{mean:.decimals$} ± {:.decimals$}", half * scale),

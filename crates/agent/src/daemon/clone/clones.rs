@@ -1,0 +1,72 @@
+//! The clones that are here, by flow.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_datapath::{Flow, tcp};
+
+/// See the module's documentation. Looked up by flow only.
+#[derive(Debug, Default)]
+pub(super) struct Clones(Mutex<CloneTable>);
+
+#[derive(Debug, Default)]
+struct CloneTable {
+    next_number: u64,
+    clones: HashMap<Flow, (u64, OwnedFd), FixedState>,
+}
+
+fn discard(flow: &Flow, socket: &OwnedFd) {
+    if let Err(error) = tcp::discard(socket.as_fd()) {
+        tracing::debug!(%error, ?flow, "a clone could not be removed");
+    }
+}
+
+impl Clones {
+    fn table(&self) -> MutexGuard<'_, CloneTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another clone of this connection is to come: one that is still here has been overtaken by its original, and goes silently.
+    pub(super) fn clear(&self, flow: &Flow) {
+        let before = self.table().clones.remove(flow);
+        if let Some((_, socket)) = before {
+            discard(flow, &socket);
+        }
+    }
+
+    /// The clone of this number goes silently, if it is still here.
+    pub(super) fn discard(&self, flow: &Flow, number: u64) {
+        let mut table = self.table();
+        if table.clones.get(flow).is_some_and(|(of, _)| *of == number)
+            && let Some((_, socket)) = table.clones.remove(flow)
+        {
+            discard(flow, &socket);
+        }
+    }
+
+    /// Enters a clone by a copy of its descriptor, and returns its number.
+    pub(super) fn enter(&self, flow: Flow, socket: OwnedFd) -> u64 {
+        let mut table = self.table();
+        let number = table.next_number;
+        table.next_number += 1;
+        table.clones.insert(flow, (number, socket));
+        number
+    }
+
+    /// Whether the clone of this number is still here.
+    pub(super) fn is_here(&self, flow: &Flow, number: u64) -> bool {
+        self.table().clones.get(flow).is_some_and(|(of, _)| *of == number)
+    }
+
+    /// Removes the clone of this number; false when another one has its place, or none.
+    pub(super) fn leave(&self, flow: &Flow, number: u64) -> bool {
+        let mut table = self.table();
+        if table.clones.get(flow).is_some_and(|(of, _)| *of == number) {
+            table.clones.remove(flow);
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,346 @@
+//! The SC client: has another node answer on a client's connection, and goes on after it.
+//!
+//! ```text
+//! packets held ─ frozen ─ SC message ─► Cloned: packets led to the clone ─► Ended: the answer's end is known ─┐
+//!                                    └► Refused: thawed, answered here                                        ▼
+//!                                packets to the kernel ◄─ brought up to that end ◄─ held ◄─ the client has acknowledged it
+//! ```
+//!
+//! The original learns from the client's own acknowledgments how far the clone has come (triangular implicit state
+//! synchronization): the packet router keeps the highest in its entry. Only the length of the answer comes from the clone's node.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use plimsoll_datapath::tcp::{self, Frozen, QueueLimits, TcpState};
+use plimsoll_datapath::{AnswerEnd, CloneEntry, Flow};
+use plimsoll_wire::cloning::FromClone;
+use tokio::time::timeout_at;
+
+use super::super::client::ClientConnection;
+use super::super::head::Outline;
+use super::super::serve::BegunAnswer;
+use super::counters::CloneCounters;
+use super::originals::{Original, inject};
+use super::peer_link::{PeerLink, PendingClone};
+use super::shared::CloneShared;
+
+/// How often the entry is looked at, should the packet router's report be lost.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What came of a request that another node should answer.
+pub(super) enum CarriedOver {
+    /// The client has the whole answer.
+    Answered {
+        /// The status code.
+        status: u16,
+        /// Bytes of its content.
+        content_bytes: u64,
+        /// Whether another request may follow.
+        keep: bool,
+    },
+    /// Nothing has happened: it is answered here.
+    Declined,
+    /// The client's connection is gone.
+    Lost,
+}
+
+/// What a clone is to do.
+pub(super) enum CloneTask<'a> {
+    /// Answer the request at the start of the client's input.
+    Whole(Outline),
+    /// Send the rest of an answer that has begun; its request is no part of the input any more.
+    Rest(&'a BegunAnswer),
+}
+
+/// Has a clone at the link's node answer.
+pub(super) async fn answer_by_clone(
+    shared: &Arc<CloneShared>,
+    link: &Rc<PeerLink>,
+    flow: Flow,
+    slot: &mut Option<ClientConnection>,
+    task: CloneTask<'_>,
+) -> CarriedOver {
+    let Some(client) = slot.take() else { return CarriedOver::Lost };
+    if !client.is_whole() {
+        *slot = Some(client);
+        return CarriedOver::Declined;
+    }
+    let Ok((fd, input)) = client.into_parts() else { return CarriedOver::Lost };
+    // In this order: whoever is held is known.
+    let original = shared.originals.enter(flow);
+    let entered = Entered { shared, original, flow, in_doubt: false };
+    if let Err(error) = shared.router.hold(&flow) {
+        tracing::debug!(%error, "a connection is not cloned");
+        return entered.give_back(ClientConnection::new(fd, &input, shared.config.write_timeout), slot);
+    }
+    let frozen = match Frozen::freeze(fd) {
+        Ok(frozen) => frozen,
+        Err(failed) => {
+            tracing::debug!(?flow, "a connection is not cloned: {}", failed.error);
+            let client = ClientConnection::new(failed.fd, &input, shared.config.write_timeout);
+            return entered.give_back(client, slot);
+        }
+    };
+    let cloning = Cloning { entered, frozen, input };
+    cloning.carry(link, slot, task).await
+}
+
+/// A connection that the router and the originals know. Dropped, its packets are for this machine's kernel again.
+struct Entered<'a> {
+    shared: &'a Arc<CloneShared>,
+    original: Arc<Original>,
+    flow: Flow,
+    /// Whether there may be a clone, whose answer nobody will follow to its end: then the client is reset.
+    in_doubt: bool,
+}
+
+impl Entered<'_> {
+    fn give_back(
+        self,
+        client: std::io::Result<ClientConnection>,
+        slot: &mut Option<ClientConnection>,
+    ) -> CarriedOver {
+        match client {
+            Ok(client) => {
+                *slot = Some(client);
+                CarriedOver::Declined
+            }
+            Err(error) => {
+                tracing::warn!(%error, flow = ?self.flow, "a connection was lost");
+                CarriedOver::Lost
+            }
+        }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let entry = self.in_doubt.then(|| self.shared.router.get(&self.flow).ok().flatten()).flatten();
+        if let Err(error) = self.shared.router.remove(&self.flow) {
+            tracing::error!(%error, flow = ?self.flow, "the packet router keeps a connection");
+        }
+        for packet in self.shared.originals.leave(&self.original) {
+            inject(&self.shared.router, &packet);
+        }
+        // The kernel resets a client that says something; this is for one that only waits.
+        if let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
+            && let Err(error) = tcp::reset(&self.flow, last_ack, expected_seq)
+        {
+            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
+        }
+    }
+}
+
+/// A frozen connection, and what was read of it before.
+struct Cloning<'a> {
+    /// Behind `frozen`, which is dropped first: what comes then meets no socket, and the client hears that.
+    frozen: Frozen,
+    entered: Entered<'a>,
+    input: BytesMut,
+}
+
+/// The end of a clone's answer.
+struct CloneAnswer {
+    end: u32,
+    status: u16,
+    content_bytes: u64,
+    keep: bool,
+}
+
+impl Cloning<'_> {
+    async fn carry(
+        mut self,
+        link: &PeerLink,
+        slot: &mut Option<ClientConnection>,
+        task: CloneTask<'_>,
+    ) -> CarriedOver {
+        let shared = self.entered.shared;
+        let flow = self.entered.flow;
+        let limits = QueueLimits::default();
+        let send_bytes = shared.config.state_bytes.saturating_sub(limits.receive_bytes);
+        let limits = QueueLimits { send_bytes, ..limits };
+        let mut state = match self.frozen.snapshot(&flow, &self.input, limits) {
+            Ok(state) => state,
+            Err(why) => return self.thaw(slot, &why),
+        };
+        if let Err(why) = shared.router.number(&state) {
+            return self.thaw(slot, &why);
+        }
+        // All that the client has sent so far. The clone gets the request alone, by its head.
+        let received = std::mem::take(&mut state.receive_queue);
+        let (head, rest, sent) = match task {
+            CloneTask::Whole(outline) => {
+                let (head, rest) = received.split_at(outline.bytes.min(received.len()));
+                (head, rest, None)
+            }
+            CloneTask::Rest(begun) => (&begun.head[..], &received[..], Some(begun.sent.clone())),
+        };
+        let mut bytes = Vec::with_capacity(state.encoded_bytes());
+        state.encode(&mut bytes);
+        let Some(mut pending) = link.ask(&bytes, head, sent) else {
+            return self.thaw(slot, &"the link is lost");
+        };
+        CloneCounters::count(&shared.counters.cloned);
+        self.entered.in_doubt = true;
+        // A node that is alive answers; the link finds out whether it is.
+        match pending.hear().await {
+            Some(FromClone::Cloned { .. }) => {}
+            Some(FromClone::Refused { why, .. }) => {
+                return self.thaw(slot, &format_args!("its node refuses: {why:?}"));
+            }
+            // Nobody knows whether there is a clone. The kernel tells the client.
+            _ => return self.lost("its node did not answer"),
+        }
+        match self.answered(&mut pending, &state).await {
+            Ok(answer) => self.go_on(slot, state, rest, &answer),
+            Err(why) => self.lost(why),
+        }
+    }
+
+    /// Waits until the client has the clone's whole answer.
+    async fn answered(
+        &self,
+        pending: &mut PendingClone,
+        state: &TcpState,
+    ) -> Result<CloneAnswer, &'static str> {
+        let Entered { shared, original, flow, .. } = &self.entered;
+        if !shared.router.lead(flow, &pending.next_hop).unwrap_or(false) {
+            return Err("its packets cannot be led to the clone");
+        }
+        original.lead(&shared.router, pending.next_hop);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                said = pending.hear() => match said {
+                    Some(FromClone::Ended { sent_bytes, keep, ended, .. }) if ended.complete => {
+                        // Sequence numbers count modulo 2^32.
+                        let end = state.send_next.wrapping_add((sent_bytes & 0xffff_ffff) as u32);
+                        let (status, content_bytes) = (ended.status, ended.content_bytes);
+                        break CloneAnswer { end, status, content_bytes, keep };
+                    }
+                    Some(FromClone::Ended { .. }) => return Err("its clone did not answer to the end"),
+                    Some(_) => {}
+                    None => return Err("the link to its clone was lost"),
+                },
+                () = original.told() => drop(self.entry()?),
+            }
+        };
+        match shared.router.expect(flow, answer.end) {
+            Ok(AnswerEnd::Reached) => return Ok(answer),
+            Ok(AnswerEnd::Ahead) => {}
+            Ok(AnswerEnd::Exceeded) => return Err(self.forged()),
+            Ok(AnswerEnd::Unknown) | Err(_) => return Err("the packet router lost it"),
+        }
+        self.acknowledged(pending, answer).await
+    }
+
+    /// Waits until the client has acknowledged the answer's end.
+    async fn acknowledged(
+        &self,
+        pending: &mut PendingClone,
+        answer: CloneAnswer,
+    ) -> Result<CloneAnswer, &'static str> {
+        let limit = self.entered.shared.config.write_timeout;
+        let mut last_ack = None;
+        let mut progress_at = Instant::now();
+        let mut link_is_there = true;
+        loop {
+            let entry = self.entry()?;
+            if entry.last_ack == Some(answer.end) {
+                return Ok(answer);
+            }
+            if entry.last_ack != last_ack {
+                (last_ack, progress_at) = (entry.last_ack, Instant::now());
+            }
+            if progress_at.elapsed() >= limit {
+                return Err("its client has not taken the answer in time");
+            }
+            let look_at = tokio::time::Instant::now() + LOOK;
+            tokio::select! {
+                _ = timeout_at(look_at, self.entered.original.told()) => {}
+                // Nothing more is to come. The clone itself goes on without the link.
+                said = pending.hear(), if link_is_there => link_is_there = said.is_some(),
+            }
+        }
+    }
+
+    /// What the packet router knows, unless that is the end.
+    fn entry(&self) -> Result<CloneEntry, &'static str> {
+        let Entered { shared, flow, .. } = &self.entered;
+        let entry = shared.router.get(flow).ok().flatten().ok_or("the packet router lost it")?;
+        if entry.reset {
+            CloneCounters::count(&shared.counters.client_resets);
+            return Err("its client has reset it");
+        }
+        if entry.forged {
+            return Err(self.forged());
+        }
+        Ok(entry)
+    }
+
+    fn forged(&self) -> &'static str {
+        CloneCounters::count(&self.entered.shared.counters.forged);
+        "more was acknowledged than was sent"
+    }
+
+    /// Brings the original up to where the client is, and goes on with what the client has sent besides.
+    fn go_on(
+        self,
+        slot: &mut Option<ClientConnection>,
+        mut state: TcpState,
+        rest: &[u8],
+        answer: &CloneAnswer,
+    ) -> CarriedOver {
+        let Self { frozen, mut entered, .. } = self;
+        let Entered { shared, ref original, flow, .. } = entered;
+        // Until the socket is there, nothing may come.
+        let held = shared.router.lead_here(&flow);
+        original.lead_here();
+        let entry = held.and_then(|_| shared.router.get(&flow));
+        let Ok(Some(entry)) = entry else { return CarriedOver::Lost };
+        state.send_next = answer.end;
+        state.send_queue.clear();
+        state.unsent_bytes = 0;
+        state.window.send = entry.client_window;
+        state.window.send_max = state.window.send_max.max(entry.client_window);
+        let client = tcp::fast_forward(frozen, &state).map_err(std::io::Error::other);
+        let client = client.and_then(tcp::Restored::activate);
+        let client = client.and_then(|fd| ClientConnection::new(fd, rest, shared.config.write_timeout));
+        match client {
+            Ok(client) => {
+                *slot = Some(client);
+                entered.in_doubt = false;
+                CloneCounters::count(&shared.counters.fast_forwarded);
+                CloneCounters::count(&shared.counters.clone_answers);
+                let CloneAnswer { status, content_bytes, keep, .. } = *answer;
+                CarriedOver::Answered { status, content_bytes, keep }
+            }
+            Err(error) => {
+                tracing::warn!(%error, ?flow, "a connection was lost after its clone had answered");
+                CloneCounters::count(&shared.counters.lost);
+                CarriedOver::Lost
+            }
+        }
+    }
+
+    /// Goes on here, as nothing has happened.
+    fn thaw(self, slot: &mut Option<ClientConnection>, why: &dyn std::fmt::Display) -> CarriedOver {
+        let Self { frozen, mut entered, input } = self;
+        entered.in_doubt = false;
+        tracing::debug!(flow = ?entered.flow, "a connection is not cloned: {why}");
+        let client = frozen.thaw();
+        let limit = entered.shared.config.write_timeout;
+        let client = client.and_then(|fd| ClientConnection::new(fd, &input, limit));
+        entered.give_back(client, slot)
+    }
+
+    /// Gives the connection up. Its client is reset.
+    fn lost(self, why: &str) -> CarriedOver {
+        tracing::debug!(flow = ?self.entered.flow, "a cloned connection is lost: {why}");
+        CloneCounters::count(&self.entered.shared.counters.lost);
+        CarriedOver::Lost
+    }
+}

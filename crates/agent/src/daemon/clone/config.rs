@@ -1,0 +1,129 @@
+//! The configuration of a node.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plimsoll_policy::PolicyChoice;
+use plimsoll_wire::Key;
+use plimsoll_wire::load::LoadGauge;
+
+use super::super::config::{AgentError, ServeConfig};
+
+/// Another node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClonePeer {
+    /// Its name.
+    pub name: String,
+    /// Where it takes links; its links come from the same address.
+    pub address: SocketAddr,
+}
+
+/// The configuration of a node.
+#[derive(Debug, Clone)]
+pub struct CloneConfig {
+    /// Its name, also that of its packet program: 1 to 64 letters, digits, `-` and `_`.
+    pub name: String,
+    /// Where it takes links, and from where it opens them.
+    pub listen: SocketAddr,
+    /// The key that all nodes share.
+    pub key: Key,
+    /// The other nodes; 255 at most.
+    pub peers: Vec<ClonePeer>,
+    /// The network interface at which packets of clients and of other nodes arrive.
+    pub interface: String,
+    /// The addresses that clients connect to, at this node or at any other one.
+    pub vips: Vec<SocketAddr>,
+    /// What answers: not a server behind the shim.
+    pub serve: ServeConfig,
+    /// Says which node answers a request; the same at all nodes. `uri_hash` by default.
+    pub policy: PolicyChoice,
+    /// Documents that are known to be smaller are answered by the node that accepted the client; 0 by default.
+    pub min_bytes: u64,
+    /// Bytes of content that an origin that accepted the client sends itself of a document that belongs to another node, whose
+    /// clone sends the rest; 0 by default: the clone sends all. All nodes must have the same documents, with the same `ETag`.
+    pub first_bytes: u64,
+    /// Threads that serve, 1 to 256; as many as there are CPUs by default.
+    pub threads: usize,
+    /// Most connections at once, clones included; 10,000 by default, 50,000 at most.
+    pub max_connections: usize,
+    /// Most bytes under way on a connection that is cloned; 4 MiB by default.
+    pub state_bytes: usize,
+    /// Time for a client to send its next request; 60 s by default.
+    pub idle_timeout: Duration,
+    /// Longest time for which a client may take no byte of an answer; 30 s by default.
+    pub write_timeout: Duration,
+    /// Time that requests under way get when the node stops; 10 s by default.
+    pub drain_timeout: Duration,
+    /// How long a link may be silent before it counts as lost; 1.5 s by default.
+    pub link_timeout: Duration,
+    /// Counts the requests that are being answered here.
+    pub gauge: LoadGauge,
+}
+
+const MOST_CONNECTIONS: usize = 50_000;
+const MOST_PEERS: usize = 255;
+
+impl CloneConfig {
+    /// The defaults for a node with these properties.
+    #[must_use]
+    pub fn new(name: impl Into<String>, listen: SocketAddr, key: Key, serve: ServeConfig) -> Self {
+        Self {
+            name: name.into(),
+            listen,
+            key,
+            peers: Vec::new(),
+            interface: String::new(),
+            vips: Vec::new(),
+            serve,
+            policy: PolicyChoice::new(&plimsoll_policy::policies::uri_hash::SPEC),
+            min_bytes: 0,
+            first_bytes: 0,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            max_connections: 10_000,
+            state_bytes: 4 << 20,
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(10),
+            link_timeout: Duration::from_millis(1500),
+            gauge: LoadGauge::new(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), AgentError> {
+        let wrong = |what: String| Err(AgentError::Config(what));
+        if self.vips.is_empty() {
+            return wrong("there is no address for clients; name one at least".to_owned());
+        }
+        if self.peers.len() > MOST_PEERS {
+            return wrong(format!("{} other nodes; {MOST_PEERS} at most", self.peers.len()));
+        }
+        for (number, peer) in self.peers.iter().enumerate() {
+            if peer.name == self.name || self.peers[..number].iter().any(|other| other.name == peer.name) {
+                return wrong(format!("two nodes are called {}: give each a name of its own", peer.name));
+            }
+            if peer.address.ip() == self.listen.ip() || peer.address.is_ipv4() != self.listen.is_ipv4() {
+                return wrong(format!(
+                    "{} cannot be at {}: another address of the same family as {} is needed",
+                    peer.name,
+                    peer.address,
+                    self.listen.ip()
+                ));
+            }
+        }
+        if matches!(self.serve, ServeConfig::Shim(_)) {
+            return wrong(
+                "a server behind the shim cannot be cloned yet: give an origin, or copy:…".to_owned(),
+            );
+        }
+        if !(1..=MOST_CONNECTIONS).contains(&self.max_connections) {
+            return wrong(format!(
+                "{} connections cannot be the most; give 1 to {MOST_CONNECTIONS}",
+                self.max_connections
+            ));
+        }
+        if !(1..=256).contains(&self.threads) {
+            return wrong(format!("there cannot be {} threads; give 1 to 256", self.threads));
+        }
+        Ok(())
+    }
+}

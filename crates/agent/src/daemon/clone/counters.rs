@@ -1,0 +1,103 @@
+//! What a node counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plimsoll_datapath::RouterCounters;
+use plimsoll_origin::OriginStats;
+
+/// The counters behind [`CloneStats`].
+#[derive(Debug, Default)]
+pub(super) struct CloneCounters {
+    pub(super) connections: AtomicU64,
+    pub(super) requests: AtomicU64,
+    pub(super) own: AtomicU64,
+    pub(super) cloned: AtomicU64,
+    pub(super) clone_answers: AtomicU64,
+    pub(super) rests: AtomicU64,
+    pub(super) declined: AtomicU64,
+    pub(super) fast_forwarded: AtomicU64,
+    pub(super) client_resets: AtomicU64,
+    pub(super) forged: AtomicU64,
+    pub(super) lost: AtomicU64,
+    pub(super) made: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) answered_as_clone: AtomicU64,
+    pub(super) links: AtomicU64,
+    pub(super) refused_links: AtomicU64,
+    pub(super) broken_links: AtomicU64,
+}
+
+/// Counts of a node since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CloneStats {
+    /// Connections that clients have opened here.
+    pub connections: u64,
+    /// Requests on them that were answered, here or by clones, or given up.
+    pub requests: u64,
+    /// Those that were answered here.
+    pub own: u64,
+    /// Clones that were asked for.
+    pub cloned: u64,
+    /// Answers of clones that clients have acknowledged to their end.
+    pub clone_answers: u64,
+    /// Those of them that were the rest of an answer that had begun here.
+    pub rests: u64,
+    /// Requests that another node should have answered, and that were answered here: it was not to be reached, or refused, or the
+    /// connection could not be frozen.
+    pub declined: u64,
+    /// Originals that were brought up to where their clone had come.
+    pub fast_forwarded: u64,
+    /// Connections that their client has reset while a clone answered.
+    pub client_resets: u64,
+    /// Connections that were reset because more was acknowledged than can have been sent.
+    pub forged: u64,
+    /// Connections that ended because their clone, or the link to its node, was lost.
+    pub lost: u64,
+    /// Clones that were made here for other nodes.
+    pub made: u64,
+    /// Clones that were refused here.
+    pub refused: u64,
+    /// Answers of clones made here that their kernel has taken whole.
+    pub answered_as_clone: u64,
+    /// Links of other nodes that began.
+    pub links: u64,
+    /// Links that were refused: from other addresses than those of nodes, or without the right key.
+    pub refused_links: u64,
+    /// Links that were closed because what came was not authentic, or not understood.
+    pub broken_links: u64,
+    /// What the packet router counts.
+    pub router: RouterCounters,
+    /// Counts of the origin, if it answers.
+    pub origin: Option<OriginStats>,
+}
+
+impl CloneCounters {
+    pub(super) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn stats(&self, router: RouterCounters, origin: Option<OriginStats>) -> CloneStats {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CloneStats {
+            connections: of(&self.connections),
+            requests: of(&self.requests),
+            own: of(&self.own),
+            cloned: of(&self.cloned),
+            clone_answers: of(&self.clone_answers),
+            rests: of(&self.rests),
+            declined: of(&self.declined),
+            fast_forwarded: of(&self.fast_forwarded),
+            client_resets: of(&self.client_resets),
+            forged: of(&self.forged),
+            lost: of(&self.lost),
+            made: of(&self.made),
+            refused: of(&self.refused),
+            answered_as_clone: of(&self.answered_as_clone),
+            links: of(&self.links),
+            refused_links: of(&self.refused_links),
+            broken_links: of(&self.broken_links),
+            router,
+            origin,
+        }
+    }
+}

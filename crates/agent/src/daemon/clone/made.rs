@@ -1,0 +1,270 @@
+//! The SC server: makes clones, and has them answer.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Response;
+use plimsoll_datapath::Flow;
+use plimsoll_datapath::tcp::{self, Restored, TcpState};
+use plimsoll_origin::OriginBody;
+use plimsoll_wire::cloning::{CloneRefusal, FromClone, SentPart};
+use plimsoll_wire::message::{AnswerReport, Conn};
+use tokio::task::spawn_local;
+
+use super::super::client::ClientConnection;
+use super::super::head::{self, FoundHead, Outline};
+use super::super::serve::{AfterAnswer, Answer, Serve, rest, write_rest};
+use super::counters::CloneCounters;
+use super::frames::FrameSink;
+use super::original::NodeClosing;
+use super::shared::{CloneRoom, CloneShared, NodePhase};
+
+/// Bytes of an encoded state beyond its queues.
+const SPARE_BYTES: usize = 1024;
+
+/// A link that another node has opened, and the clones that came by it.
+pub(super) struct ServerLink {
+    pub(super) sink: FrameSink,
+    /// By the number that the other node gave.
+    clones: RefCell<BTreeMap<u64, (Flow, u64)>>,
+}
+
+impl ServerLink {
+    pub(super) fn new(sink: FrameSink) -> Self {
+        Self { sink, clones: RefCell::default() }
+    }
+}
+
+/// An SC message.
+pub(super) struct CloneOrder<'a> {
+    pub(super) conn: Conn,
+    pub(super) state: &'a [u8],
+    pub(super) head: &'a [u8],
+    pub(super) sent: Option<SentPart>,
+}
+
+/// A clone that does not live yet.
+struct FreshClone {
+    conn: Conn,
+    flow: Flow,
+    number: u64,
+    restored: Restored,
+    head: Vec<u8>,
+    outline: Outline,
+    /// The rest that it sends, of an answer that has begun.
+    rest: Option<Response<OriginBody>>,
+    _room: CloneRoom,
+}
+
+/// Makes a clone, says so, and has it answer; or refuses.
+pub(super) fn make(shared: &Arc<CloneShared>, link: &Rc<ServerLink>, order: &CloneOrder<'_>) {
+    let made = restore(shared, order);
+    match (made, &order.sent) {
+        (Ok(clone), Some(sent)) => {
+            spawn_local(make_rest(Arc::clone(shared), Rc::clone(link), clone, sent.clone()));
+        }
+        (made, _) => tell(shared, link, order.conn, made),
+    }
+}
+
+/// A clone that sends the rest of an answer is there once it is known to have that.
+async fn make_rest(shared: Arc<CloneShared>, link: Rc<ServerLink>, mut clone: FreshClone, sent: SentPart) {
+    let conn = clone.conn;
+    if let Serve::Origin(service) = &shared.serve {
+        clone.rest = rest(service, &clone.head, &sent).await;
+    }
+    let made = if clone.rest.is_some() {
+        Ok(clone)
+    } else {
+        shared.clones.leave(&clone.flow, clone.number);
+        Err(CloneRefusal::OtherDocument)
+    };
+    tell(&shared, &link, conn, made);
+}
+
+/// Says what came of an SC message, and has the clone answer.
+fn tell(
+    shared: &Arc<CloneShared>,
+    link: &Rc<ServerLink>,
+    conn: Conn,
+    made: Result<FreshClone, CloneRefusal>,
+) {
+    match made {
+        Ok(clone) => {
+            CloneCounters::count(&shared.counters.made);
+            link.clones.borrow_mut().insert(conn.0, (clone.flow, clone.number));
+            link.sink.push(&FromClone::Cloned { conn });
+            spawn_local(run(Arc::clone(shared), Rc::clone(link), clone));
+        }
+        Err(why) => {
+            tracing::debug!(conn = conn.0, ?why, "a clone was refused");
+            CloneCounters::count(&shared.counters.refused);
+            link.sink.push(&FromClone::Refused { conn, why });
+        }
+    }
+}
+
+/// The original has gone on.
+pub(super) fn over(shared: &CloneShared, link: &ServerLink, conn: Conn) {
+    let clone = link.clones.borrow_mut().remove(&conn.0);
+    if let Some((flow, number)) = clone {
+        shared.clones.discard(&flow, number);
+    }
+}
+
+fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClone, CloneRefusal> {
+    if shared.is_stopping() {
+        return Err(CloneRefusal::Stopping);
+    }
+    if order.state.len() > shared.config.state_bytes.saturating_add(SPARE_BYTES) {
+        return Err(CloneRefusal::BadState);
+    }
+    let outline = match head::find(order.head) {
+        FoundHead::Request(outline) if outline.bytes == order.head.len() => outline,
+        _ => return Err(CloneRefusal::BadState),
+    };
+    let state = TcpState::decode(order.state).map_err(|error| {
+        tracing::warn!(%error, "a state could not be understood");
+        CloneRefusal::BadState
+    })?;
+    let flow = state.flow;
+    if !shared.config.vips.contains(&flow.vip) || !state.receive_queue.is_empty() {
+        tracing::warn!(vip = %flow.vip, "a clone of a connection that cannot be cloned here");
+        return Err(CloneRefusal::BadState);
+    }
+    let room = shared.room().ok_or(CloneRefusal::Full)?;
+    shared.clones.clear(&flow);
+    let kernel = |error: &dyn std::fmt::Display| {
+        tracing::debug!(%error, ?flow, "a clone was not made");
+        CloneRefusal::Kernel
+    };
+    let restored = tcp::restore(&state).map_err(|error| kernel(&error))?;
+    let copy = restored.as_fd().try_clone_to_owned().map_err(|error| kernel(&error))?;
+    let number = shared.clones.enter(flow, copy);
+    let head = order.head.to_vec();
+    Ok(FreshClone { conn: order.conn, flow, number, restored, head, outline, rest: None, _room: room })
+}
+
+async fn run(shared: Arc<CloneShared>, link: Rc<ServerLink>, clone: FreshClone) {
+    let (conn, flow, number) = (clone.conn, clone.flow, clone.number);
+    let mut phase = shared.phase.subscribe();
+    let mut slot = None;
+    let ended = tokio::select! {
+        biased;
+        _ = phase.wait_for(|phase| *phase == NodePhase::Cut) => false,
+        () = answer_and_go(&shared, &link.sink, clone, &mut slot) => true,
+    };
+    shared.clones.leave(&flow, number);
+    link.clones.borrow_mut().remove(&conn.0);
+    if let Some(client) = slot.take()
+        && !ended
+    {
+        client.abort();
+    }
+}
+
+async fn answer_and_go(
+    shared: &CloneShared,
+    sink: &FrameSink,
+    clone: FreshClone,
+    slot: &mut Option<ClientConnection>,
+) {
+    let began_at = Instant::now();
+    let FreshClone { conn, flow, number, restored, head, outline, rest, _room } = clone;
+    let lives =
+        restored.activate().and_then(|fd| ClientConnection::new(fd, &head, shared.config.write_timeout));
+    let Some(mut session) = shared.serve.session() else { return };
+    let client = match lives {
+        Ok(client) => slot.insert(client),
+        Err(error) => {
+            tracing::warn!(%error, "a clone was lost when it was made");
+            let ended = report(Answer::NONE, began_at);
+            sink.push(&FromClone::Ended { conn, sent_bytes: 0, keep: false, ended });
+            return;
+        }
+    };
+    let access = (!shared.serve.counts_load()).then(|| shared.config.gauge.begin());
+    let answer = match rest {
+        Some(rest) => write_rest(client, rest).await,
+        None => session.answer(client, outline, &NodeClosing::new(shared)).await,
+    };
+    if let Some(access) = access {
+        access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
+    }
+    let whole = answer.complete && answer.then != AfterAnswer::Abort;
+    let keep = answer.then == AfterAnswer::KeepAlive;
+    let ended = report(Answer { complete: whole, ..answer }, began_at);
+    sink.push(&FromClone::Ended { conn, sent_bytes: client.written_bytes, keep, ended });
+    if !whole {
+        // One that was told to go says nothing.
+        if let Some(client) = slot.take() {
+            client.abort();
+        }
+        return;
+    }
+    CloneCounters::count(&shared.counters.answered_as_clone);
+    let is_here = || shared.clones.is_here(&flow, number);
+    go(shared, sink, slot, is_here).await;
+}
+
+/// Leaves silently once the client has everything; the original goes on. If the link is lost by then, nobody may be there to go
+/// on, and the client is told the end.
+async fn go(
+    shared: &CloneShared,
+    sink: &FrameSink,
+    slot: &mut Option<ClientConnection>,
+    is_here: impl Fn() -> bool,
+) {
+    let Some(client) = slot.as_mut() else { return };
+    let all_taken = all_taken(client.stream.as_fd(), shared.config.write_timeout, &is_here).await;
+    if all_taken && sink.is_lost() {
+        client.finish().await;
+        return;
+    }
+    if is_here()
+        && let Err(error) = tcp::discard(client.stream.as_fd())
+    {
+        tracing::debug!(%error, "a clone could not be removed");
+    }
+}
+
+/// Waits until the client has acknowledged everything. False when it makes no progress for this long, or the clone is gone.
+async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -> bool) -> bool {
+    const FIRST_PAUSE: Duration = Duration::from_millis(2);
+    const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+    let mut least_bytes = usize::MAX;
+    let mut progress_at = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match tcp::unacknowledged_bytes(socket) {
+            Ok(0) => return true,
+            Ok(bytes) if bytes < least_bytes => (least_bytes, progress_at) = (bytes, Instant::now()),
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+        if progress_at.elapsed() >= limit || !is_here() {
+            return false;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn report(answer: Answer, began_at: Instant) -> AnswerReport {
+    let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+    let total_us = micros(began_at.elapsed());
+    let first_byte_us =
+        answer.first_byte_at.map_or(total_us, |at| micros(at.saturating_duration_since(began_at)));
+    AnswerReport {
+        request: 0,
+        status: answer.status,
+        complete: answer.complete,
+        content_bytes: answer.content_bytes,
+        first_byte_us,
+        total_us,
+    }
+}

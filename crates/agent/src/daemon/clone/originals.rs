@@ -1,0 +1,124 @@
+//! The connections whose clones answer: their held packets, and how their tasks are woken.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_datapath::{Flow, HeldPacket, NextHop, PacketRouter};
+use tokio::sync::Notify;
+
+/// The most packets held of one connection; TCP sends others again.
+const MOST_HELD: usize = 64;
+
+/// A connection that stays frozen here while a clone answers.
+#[derive(Debug)]
+pub(super) struct Original {
+    flow: Flow,
+    state: Mutex<HeldState>,
+    wake: Notify,
+}
+
+#[derive(Debug)]
+struct HeldState {
+    /// Where the clone is, once it is there.
+    clone: Option<NextHop>,
+    held: Vec<HeldPacket>,
+    /// It has gone on, or is over.
+    left: bool,
+}
+
+impl Original {
+    fn state(&self) -> MutexGuard<'_, HeldState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A packet was held: what it acknowledges is for the clone, and what it brings for the original.
+    fn held(&self, router: &PacketRouter, packet: HeldPacket) {
+        let mut state = self.state();
+        if state.left {
+            return inject(router, &packet);
+        }
+        if let Some(clone) = &state.clone
+            && !sent_on(router, &packet, clone)
+        {
+            return;
+        }
+        if state.held.len() < MOST_HELD {
+            state.held.push(packet);
+        }
+    }
+
+    /// The clone is there: what was held until now is for it as well.
+    pub(super) fn lead(&self, router: &PacketRouter, clone: NextHop) {
+        let mut state = self.state();
+        state.clone = Some(clone);
+        state.held.retain(|packet| sent_on(router, packet, &clone));
+    }
+
+    /// From now on the clone gets nothing.
+    pub(super) fn lead_here(&self) {
+        self.state().clone = None;
+    }
+
+    /// Waits until the packet router has told something of it; its entry says what.
+    pub(super) async fn told(&self) {
+        self.wake.notified().await;
+    }
+}
+
+/// Whether the packet has something for the original.
+fn sent_on(router: &PacketRouter, packet: &HeldPacket, clone: &NextHop) -> bool {
+    router.send_on(packet, clone).unwrap_or_else(|error| {
+        tracing::debug!(%error, flow = ?packet.flow, "a held packet was not sent on");
+        true
+    })
+}
+
+/// The connections whose clones answer. Looked up by flow only.
+#[derive(Debug, Default)]
+pub(super) struct Originals(Mutex<HashMap<Flow, Arc<Original>, FixedState>>);
+
+impl Originals {
+    fn table(&self) -> MutexGuard<'_, HashMap<Flow, Arc<Original>, FixedState>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters a connection whose packets are held from now on.
+    pub(super) fn enter(&self, flow: Flow) -> Arc<Original> {
+        let state = Mutex::new(HeldState { clone: None, held: Vec::new(), left: false });
+        let original = Arc::new(Original { flow, state, wake: Notify::new() });
+        self.table().insert(flow, Arc::clone(&original));
+        original
+    }
+
+    /// Removes it, and returns the packets that were held for it.
+    pub(super) fn leave(&self, original: &Original) -> Vec<HeldPacket> {
+        self.table().remove(&original.flow);
+        let mut state = original.state();
+        state.left = true;
+        std::mem::take(&mut state.held)
+    }
+
+    /// Handles a packet that the router holds.
+    pub(super) fn held(&self, router: &PacketRouter, packet: HeldPacket) {
+        let original = self.table().get(&packet.flow).cloned();
+        match original {
+            Some(original) => original.held(router, packet),
+            // It went on meanwhile.
+            None => inject(router, &packet),
+        }
+    }
+
+    /// The router has told something of this flow.
+    pub(super) fn told(&self, flow: &Flow) {
+        if let Some(original) = self.table().get(flow) {
+            original.wake.notify_one();
+        }
+    }
+}
+
+pub(super) fn inject(router: &PacketRouter, packet: &HeldPacket) {
+    if let Err(error) = router.inject(packet) {
+        tracing::debug!(%error, flow = ?packet.flow, "a held packet was not injected");
+    }
+}

@@ -1,0 +1,197 @@
+//! A thread's link to another node, by which it has clones made.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_datapath::NextHop;
+use plimsoll_wire::cloning::{FromClone, SentPart, ToClone};
+use plimsoll_wire::codec::messages;
+use plimsoll_wire::message::Conn;
+use plimsoll_wire::random;
+use plimsoll_wire::session::{AgentTerms, Established, FrontEndHandshake, FrontEndId};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{sleep, timeout};
+
+use super::counters::CloneCounters;
+use super::frames::{FrameSink, FramesEnd, run_frames};
+use super::shared::CloneShared;
+
+/// Time for connecting and the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(2);
+/// Pause before another attempt.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The most clones of a link that have not ended.
+const MOST_CLONES: usize = 4096;
+
+type Waiting = Rc<RefCell<BTreeMap<u64, UnboundedSender<FromClone>>>>;
+
+/// See the module's documentation.
+pub(super) struct PeerLink {
+    peer: usize,
+    up: RefCell<Option<UpLink>>,
+    /// Of the next clone. Not one is used twice, on this link or the next.
+    next: Cell<u64>,
+}
+
+struct UpLink {
+    sink: Rc<FrameSink>,
+    waiting: Waiting,
+    next_hop: NextHop,
+}
+
+/// A clone that was asked for. Dropped, its node is told to remove it, and nothing more is heard of it.
+pub(super) struct PendingClone {
+    conn: u64,
+    sink: Rc<FrameSink>,
+    waiting: Waiting,
+    answers: UnboundedReceiver<FromClone>,
+    /// The way to its node.
+    pub(super) next_hop: NextHop,
+}
+
+impl PendingClone {
+    /// What its node says next; `None` once the link is lost.
+    pub(super) async fn hear(&mut self) -> Option<FromClone> {
+        self.answers.recv().await
+    }
+}
+
+impl Drop for PendingClone {
+    fn drop(&mut self) {
+        self.waiting.borrow_mut().remove(&self.conn);
+        self.sink.push(&ToClone::Over { conn: Conn(self.conn) });
+    }
+}
+
+impl PeerLink {
+    pub(super) fn new(peer: usize) -> Self {
+        Self { peer, up: RefCell::new(None), next: Cell::new(0) }
+    }
+
+    /// Whether clones can be asked for.
+    pub(super) fn is_up(&self) -> bool {
+        self.up.borrow().as_ref().is_some_and(|up| up.waiting.borrow().len() < MOST_CLONES)
+    }
+
+    /// Asks for a clone; `None` when the message could not be sent.
+    pub(super) fn ask(&self, state: &[u8], head: &[u8], sent: Option<SentPart>) -> Option<PendingClone> {
+        let up = self.up.borrow();
+        let up = up.as_ref()?;
+        let conn = self.next.replace(self.next.get() + 1);
+        let (sender, answers) = unbounded_channel();
+        up.waiting.borrow_mut().insert(conn, sender);
+        let waiting = Rc::clone(&up.waiting);
+        let sink = Rc::clone(&up.sink);
+        let pending = PendingClone { conn, sink, waiting, answers, next_hop: up.next_hop };
+        up.sink.push(&ToClone::Clone { conn: Conn(conn), state, head, sent }).then_some(pending)
+    }
+
+    /// Has the link be there, again and again.
+    pub(super) async fn keep(self: Rc<Self>, shared: Arc<CloneShared>) {
+        let Some(peer) = shared.config.peers.get(self.peer) else { return };
+        loop {
+            match timeout(HANDSHAKE, open(&shared, peer.address, &peer.name)).await {
+                Ok(Ok((stream, established))) => {
+                    tracing::debug!(peer = peer.name, "a link to another node begins");
+                    let end = self.run(&shared, stream, established, peer.address).await;
+                    tracing::info!(peer = peer.name, "a link to another node ends: {end}");
+                }
+                Ok(Err(why)) => tracing::debug!(peer = peer.name, "no link to another node: {why}"),
+                Err(_) => tracing::debug!(peer = peer.name, "no link to another node: it took too long"),
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn run(
+        &self,
+        shared: &CloneShared,
+        stream: TcpStream,
+        established: Established<AgentTerms>,
+        address: SocketAddr,
+    ) -> String {
+        let next_hop = match shared.learn_node(address.ip()) {
+            Ok(next_hop) => next_hop,
+            Err(why) => return why,
+        };
+        let keys = established.keys;
+        let sink = Rc::new(FrameSink::new(Rc::new(stream), keys.writer));
+        let waiting = Waiting::default();
+        *self.up.borrow_mut() =
+            Some(UpLink { sink: Rc::clone(&sink), waiting: Rc::clone(&waiting), next_hop });
+        shared.link_is_up(self.peer, true);
+        let ping = || {
+            sink.push(&ToClone::Ping { token: 0 });
+        };
+        let take = |area: &[u8]| take(&waiting, area);
+        let end = run_frames(&sink, keys.reader, shared.config.link_timeout, ping, take).await;
+        *self.up.borrow_mut() = None;
+        shared.link_is_up(self.peer, false);
+        // Their senders go, which tells those that wait.
+        waiting.borrow_mut().clear();
+        match end {
+            FramesEnd::Lost(why) => why,
+            FramesEnd::Broken(why) => {
+                CloneCounters::count(&shared.counters.broken_links);
+                why
+            }
+        }
+    }
+}
+
+fn take(waiting: &Waiting, area: &[u8]) -> Result<(), String> {
+    for message in messages::<FromClone>(area) {
+        let message = message.map_err(|error| error.to_string())?;
+        let conn = match &message {
+            FromClone::Cloned { conn } | FromClone::Refused { conn, .. } | FromClone::Ended { conn, .. } => {
+                conn.0
+            }
+            FromClone::Pong { .. } => continue,
+        };
+        // One that nobody waits for has been given up.
+        if let Some(sender) = waiting.borrow().get(&conn) {
+            let _ = sender.send(message);
+        }
+    }
+    Ok(())
+}
+
+async fn open(
+    shared: &CloneShared,
+    address: SocketAddr,
+    name: &str,
+) -> Result<(TcpStream, Established<AgentTerms>), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(text)?;
+    // The other node knows us by our address.
+    socket.bind(SocketAddr::new(shared.config.listen.ip(), 0)).map_err(text)?;
+    let mut stream = socket.connect(address).await.map_err(text)?;
+    stream.set_nodelay(true).map_err(text)?;
+    let instance = u64::from_le_bytes(random().map_err(text)?);
+    let id = FrontEndId { name: shared.config.name.clone(), instance };
+    let nonce = random().map_err(text)?;
+    let (mut handshake, hello) =
+        FrontEndHandshake::new(&shared.config.key, &id, nonce).map_err(|error| error.to_string())?;
+    stream.write_all(&hello).await.map_err(text)?;
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer).await.map_err(text)?;
+        if count == 0 {
+            return Err("it was closed within the handshake".to_owned());
+        }
+        let progress = handshake.feed(&buffer[..count]).map_err(|error| error.to_string())?;
+        stream.write_all(&progress.send).await.map_err(text)?;
+        let Some(mut established) = progress.done else { continue };
+        if established.peer.name != name {
+            return Err(format!("the node there is called {}", established.peer.name));
+        }
+        established.keys.reader.feed(&buffer[progress.consumed..count]);
+        return Ok((stream, established));
+    }
+}

@@ -1,0 +1,73 @@
+//! A link that another node has opened, by which it has clones made here.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_wire::cloning::{FromClone, ToClone};
+use plimsoll_wire::codec::messages;
+use plimsoll_wire::session::AgentTerms;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::super::greet::greet;
+use super::counters::CloneCounters;
+use super::frames::{FrameSink, FramesEnd, run_frames};
+use super::made::{CloneOrder, ServerLink, make, over};
+use super::shared::CloneShared;
+
+/// Time for a handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Handshake field that clones do not use.
+const WINDOW: u32 = 4096;
+
+/// Serves a link to its end.
+pub(super) async fn serve(shared: Arc<CloneShared>, mut stream: TcpStream, source: IpAddr) {
+    let config = &shared.config;
+    let terms = AgentTerms {
+        name: config.name.clone(),
+        window: WINDOW,
+        most_state_bytes: u32::try_from(config.state_bytes).unwrap_or(u32::MAX),
+    };
+    let greeted = timeout(HANDSHAKE, greet(&config.key, terms, &mut stream)).await;
+    let greeted = greeted.unwrap_or_else(|_| Err("the handshake took too long".to_owned()));
+    let established = match greeted {
+        Ok(established) => established,
+        Err(why) => return shared.refused_link(source, &why),
+    };
+    let name = established.peer.name;
+    if !config.peers.iter().any(|peer| peer.name == name && peer.address.ip() == source) {
+        return shared.refused_link(source, &format!("no node called {name:?} is known at this address"));
+    }
+    // Before it leads anything here: what comes too late must not be answered.
+    if let Err(why) = shared.learn_node(source) {
+        return shared.refused_link(source, &why);
+    }
+    CloneCounters::count(&shared.counters.links);
+    let keys = established.keys;
+    let link = Rc::new(ServerLink::new(FrameSink::new(Rc::new(stream), keys.writer)));
+    let take = |area: &[u8]| take(&shared, &link, area);
+    match run_frames(&link.sink, keys.reader, config.link_timeout, || {}, take).await {
+        FramesEnd::Lost(why) => tracing::info!(node = name, "a link of another node ends: {why}"),
+        FramesEnd::Broken(why) => {
+            CloneCounters::count(&shared.counters.broken_links);
+            tracing::warn!(node = name, "a link of another node is closed: {why}");
+        }
+    }
+}
+
+fn take(shared: &Arc<CloneShared>, link: &Rc<ServerLink>, area: &[u8]) -> Result<(), String> {
+    for message in messages::<ToClone<'_>>(area) {
+        match message.map_err(|error| error.to_string())? {
+            ToClone::Clone { conn, state, head, sent } => {
+                make(shared, link, &CloneOrder { conn, state, head, sent });
+            }
+            ToClone::Over { conn } => over(shared, link, conn),
+            ToClone::Ping { token } => {
+                link.sink.push(&FromClone::Pong { token });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Nodes and links that fail, clients that leave, and strangers.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use plimsoll_datapath::Flow;
+use plimsoll_datapath::tcp::{Frozen, QueueLimits, fast_forward};
+use plimsoll_lab::Node;
+use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
+use plimsoll_wire::session::{FrontEndHandshake, FrontEndId};
+use plimsoll_wire::{Key, random};
+
+use super::client::{Client, get, is_document, is_part};
+use super::{PORT, World};
+
+/// Reads the head and this many bytes of an answer.
+fn begin(client: &mut Client, path: &str, bytes: usize) -> Vec<u8> {
+    client.send(&get(path));
+    let mut found = Vec::new();
+    let mut buffer = [0; 16 * 1024];
+    loop {
+        let count = uninterrupted(|| client.stream.read(&mut buffer)).unwrap();
+        assert!(count > 0, "an end");
+        found.extend_from_slice(&buffer[..count]);
+        let body = found.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
+        if let Some(body) = body
+            && found.len() - body >= bytes
+        {
+            return found.split_off(body);
+        }
+    }
+}
+
+#[test]
+fn a_node_that_is_cut_off_ends_its_answers_visibly() {
+    let world = World::new();
+    world.lead_to(0);
+    let path = world.document_at(1, 30_000_000);
+    let mut client = world.connect();
+    let mut body = begin(&mut client, &path, 100_000);
+    world.lab.link(Node::Backend(1)).unwrap().down().unwrap();
+    let (rest, end) = client.rest();
+    body.extend(rest);
+    assert!(is_part(&path, 0, &body), "a foreign byte");
+    assert!(body.len() < 30_000_000, "all of it");
+    assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(world.node(0).stats().lost, 1);
+    // What that node had is answered by another one.
+    let mut client = world.connect();
+    client.send(&get(&path));
+    let answer = client.answer(false);
+    assert!(is_document(&path, &answer.body) && answer.backend != world.name(1));
+    drop(client);
+    eventually("no flow", || world.node(0).routed() == 0 && world.node(0).open() == 0);
+    world.lab.link(Node::Backend(1)).unwrap().up().unwrap();
+    world.are_linked();
+    let mut client = world.connect();
+    client.send(&format!("HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_eq!(client.answer(true).backend, world.name(1), "it is back");
+}
+
+#[test]
+fn a_node_that_stops_resets_its_clients() {
+    let mut world = World::new();
+    world.lead_to(0);
+    let path = world.document_at(1, 30_000_000);
+    let mut client = world.connect();
+    let mut body = begin(&mut client, &path, 100_000);
+    let node = world.nodes[1].take().unwrap();
+    world.lab.node(Node::Backend(1)).unwrap().run(|| node.stop()).unwrap().unwrap();
+    let (rest, end) = client.rest();
+    body.extend(rest);
+    assert!(is_part(&path, 0, &body) && body.len() < 30_000_000);
+    assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    let mut client = world.connect();
+    client.send(&get(&path));
+    let answer = client.answer(false);
+    assert!(is_document(&path, &answer.body) && answer.backend != world.name(1));
+    drop(client);
+    world.nothing_is_left();
+}
+
+#[test]
+fn an_original_that_stops_leaves_no_connection() {
+    let mut world = World::new();
+    world.lead_to(0);
+    let path = world.document_at(1, 30_000_000);
+    let mut client = world.connect();
+    let mut body = begin(&mut client, &path, 100_000);
+    let node = world.nodes[0].take().unwrap();
+    world.lab.node(Node::Backend(0)).unwrap().run(|| node.stop()).unwrap().unwrap();
+    let (rest, end) = client.rest();
+    body.extend(rest);
+    assert!(is_part(&path, 0, &body), "a foreign byte");
+    assert!(body.len() < 30_000_000, "all of it");
+    assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_client_that_leaves_ends_its_clone() {
+    let world = World::new();
+    world.lead_to(0);
+    let path = world.document_at(2, 30_000_000);
+    for reset in [true, false] {
+        let mut client = world.connect();
+        begin(&mut client, &path, 100_000);
+        if reset {
+            rustix::net::sockopt::set_socket_linger(&client.stream, Some(Duration::ZERO)).unwrap();
+        }
+        drop(client);
+        world.nothing_is_left();
+    }
+    assert_eq!(world.node(0).stats().lost, 2);
+}
+
+/// A client that acknowledges what was never sent: its kernel goes on from another number.
+fn forges(client: Client) -> TcpStream {
+    let (ours, theirs) = (client.stream.local_addr().unwrap(), client.stream.peer_addr().unwrap());
+    let frozen = Frozen::freeze(client.stream.into()).unwrap();
+    let limits = QueueLimits { send_bytes: 1 << 20, receive_bytes: 64 << 20 };
+    let mut state = frozen.snapshot(&Flow::new(theirs, ours), &[], limits).unwrap();
+    state.receive_queue.clear();
+    state.receive_next = state.receive_next.wrapping_add(1 << 28);
+    let stream = TcpStream::from(fast_forward(frozen, &state).unwrap().activate().unwrap());
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+#[test]
+fn who_acknowledges_what_was_not_sent_is_reset() {
+    let world = World::new();
+    world.lead_to(0);
+    let path = world.document_at(1, 30_000_000);
+    // While its socket is replaced, the client's kernel may reset the connection itself.
+    for attempt in 1..=20 {
+        let mut client = world.connect();
+        begin(&mut client, &path, 100_000);
+        let forge = || {
+            let mut stream = forges(client);
+            let heard = stream.write_all(b"x").and_then(|()| uninterrupted(|| stream.read(&mut [0; 100])));
+            heard.unwrap_err().kind()
+        };
+        let heard = world.lab.node(Node::Client).unwrap().run(forge).unwrap();
+        assert_eq!(heard, ErrorKind::ConnectionReset);
+        world.nothing_is_left();
+        let stats = world.node(0).stats();
+        assert_eq!(stats.lost, attempt);
+        if stats.forged > 0 {
+            assert!(stats.router.forged > 0);
+            return;
+        }
+    }
+    panic!("the client has always been reset before");
+}
+
+#[test]
+fn an_idle_client_is_closed_by_the_original() {
+    let world = World::with(|config| config.idle_timeout = Duration::from_millis(300));
+    world.lead_to(0);
+    let path = world.document_at(2, 5_000);
+    let mut client = world.connect();
+    client.send(&get(&path));
+    assert!(is_document(&path, &client.answer(false).body));
+    let (rest, end) = client.rest();
+    assert!(rest.is_empty() && end.is_ok(), "{end:?}");
+    world.nothing_is_left();
+}
+
+/// Tries to open a link from a machine.
+fn open_link(world: &World, from: Node, name: &str, key: &Key) -> Option<TcpStream> {
+    let to = std::net::SocketAddr::new(world.address(0), PORT);
+    let open = || {
+        let mut stream = TcpStream::connect(to).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let id = FrontEndId { name: name.to_owned(), instance: 1 };
+        let (mut handshake, hello) = FrontEndHandshake::new(key, &id, random().unwrap()).unwrap();
+        stream.write_all(&hello).ok()?;
+        let mut buffer = [0; 4096];
+        loop {
+            let count = uninterrupted(|| stream.read(&mut buffer)).ok().filter(|count| *count > 0)?;
+            let progress = handshake.feed(&buffer[..count]).ok()?;
+            stream.write_all(&progress.send).ok()?;
+            if progress.done.is_some() {
+                return Some(stream);
+            }
+        }
+    };
+    world.lab.node(from).unwrap().run(open).unwrap()
+}
+
+#[test]
+fn strangers_get_no_clone() {
+    let world = World::new();
+    let refused = || world.node(0).stats().refused_links;
+    assert!(open_link(&world, Node::Client, world.name(1), &super::key()).is_none(), "another address");
+    eventually("a refused link", || refused() == 1);
+    assert!(open_link(&world, Node::Backend(1), world.name(1), &Key::new([8; 32])).is_none(), "another key");
+    eventually("a refused link", || refused() == 2);
+    // Whoever is called otherwise hears of it when the link is closed.
+    let link = open_link(&world, Node::Backend(1), "n7", &super::key());
+    eventually("a refused link", || refused() == 3);
+    drop(link);
+    // A node that does not keep to the frames.
+    let mut link = open_link(&world, Node::Backend(1), world.name(1), &super::key()).unwrap();
+    link.write_all(&[5, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    eventually("a broken link", || world.node(0).stats().broken_links == 1);
+    assert_eq!(world.node(0).stats().made, 0);
+}

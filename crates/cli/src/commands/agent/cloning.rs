@@ -1,0 +1,96 @@
+//! An agent that is a node of Socket Cloning: it accepts clients, and has other nodes answer on their connections.
+
+use std::net::SocketAddr;
+
+use plimsoll_agent::daemon::{CloneConfig, CloneStats, PreparedCloneNode};
+use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port};
+use plimsoll_policy::PolicyChoice;
+use tokio::runtime::Runtime;
+
+use super::super::origin::{self, StopSignals};
+use super::super::privileges;
+use super::identity::identity;
+use super::load::seconds;
+use super::options::{self, Args};
+use crate::error::CliError;
+use crate::output;
+
+pub(super) fn run(
+    args: &Args,
+    listen: SocketAddr,
+    runtime: &Runtime,
+    mut signals: StopSignals,
+) -> Result<(), CliError> {
+    let config = config(args, listen)?;
+    let needs = options::needs(args);
+    let identity = identity(args, &config.serve, &needs)?;
+    let low_ports = config.vips.iter().any(|vip| is_privileged_port(vip.port()));
+    let prepared = PreparedCloneNode::new(config, identity.user())?;
+    let work = KeptWork::TakeOver { low_ports };
+    let kept = PrivilegeDrop { identity: &identity, work, seccomp: !args.no_seccomp };
+    privileges::give_away(kept, &needs, "--user")?;
+    let node = prepared.start()?;
+    tracing::info!("a node of Socket Cloning, with links at {}", node.address());
+    runtime.block_on(signals.next());
+    let stats = node.stop()?;
+    if args.json_stats { output::print(&format!("{}\n", json(&stats))) } else { Ok(()) }
+}
+
+fn config(args: &Args, listen: SocketAddr) -> Result<CloneConfig, CliError> {
+    let mut config = CloneConfig::new(&args.name, listen, options::key(args)?, options::serve(args)?);
+    config.peers.clone_from(&args.clone_peers);
+    config.policy = args
+        .clone_policy
+        .parse::<PolicyChoice>()
+        .map_err(|error| CliError::Usage(format!("--clone-policy {}: {error}", args.clone_policy)))?;
+    config.min_bytes = args.clone_min_size;
+    config.first_bytes = args.clone_first_size;
+    config.interface = args.interface.clone().unwrap_or_default();
+    config.vips.clone_from(&args.vips);
+    if let Some(threads) = args.threads {
+        config.threads = usize::from(threads);
+    }
+    config.max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
+    config.drain_timeout = seconds("--drain-timeout", args.drain_timeout)?;
+    config.idle_timeout = seconds("--idle-timeout", args.idle_timeout)?;
+    config.link_timeout = seconds("--link-timeout", args.link_timeout)?;
+    Ok(config)
+}
+
+fn json(stats: &CloneStats) -> serde_json::Value {
+    let router = &stats.router;
+    serde_json::json!({
+        "connections": stats.connections,
+        "requests": stats.requests,
+        "own": stats.own,
+        "cloned": stats.cloned,
+        "clone_answers": stats.clone_answers,
+        "rests": stats.rests,
+        "declined": stats.declined,
+        "fast_forwarded": stats.fast_forwarded,
+        "client_resets": stats.client_resets,
+        "forged": stats.forged,
+        "lost": stats.lost,
+        "made": stats.made,
+        "refused": stats.refused,
+        "answered_as_clone": stats.answered_as_clone,
+        "links": stats.links,
+        "refused_links": stats.refused_links,
+        "broken_links": stats.broken_links,
+        "router": {
+            "routed_packets": router.routed_packets,
+            "routed_bytes": router.routed_bytes,
+            "held": router.held,
+            "ring_full": router.ring_full,
+            "too_long": router.too_long,
+            "late": router.late,
+            "resets": router.resets,
+            "forged": router.forged,
+            "errors": router.errors,
+            "fragments": router.fragments,
+            "options": router.options,
+            "malformed": router.malformed,
+        },
+        "origin": stats.origin.as_ref().map(origin::json),
+    })
+}

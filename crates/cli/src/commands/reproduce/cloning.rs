@@ -1,0 +1,43 @@
+//! `plimsoll reproduce cloning`.
+
+use plimsoll_studies::cloning::{self, CloningPart, CloningSetting, Effort};
+
+use super::args::Args;
+use super::findings::StudyFindings;
+use crate::error::CliError;
+use crate::output;
+
+pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError> {
+    args.only_adaptload()?;
+    let part = args.figure.as_deref().map_or(Ok(CloningPart::All), part)?;
+    let setting = CloningSetting { effort, part, seed: args.seed, seeds: args.seeds };
+    let bar = output::Bar::new(cloning::requests(&setting));
+    let study = cloning::reproduce(&setting, &bar);
+    bar.finish();
+    let cloning::CloningStudy { calibration, claims, controls, caution, runs, report } = study?;
+    Ok(StudyFindings { calibration, controls, caution, ..StudyFindings::new(claims, runs, report) })
+}
+
+fn part(text: &str) -> Result<CloningPart, CliError> {
+    match text {
+        "8" => Ok(CloningPart::Micro),
+        "9" => Ok(CloningPart::Trace),
+        _ => Err(CliError::Usage(format!(
+            "`{text}` is no figure of the Socket Cloning paper that is reproduced; there are figures 8 and 9"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_by_number() {
+        assert_eq!((part("8").unwrap(), part("9").unwrap()), (CloningPart::Micro, CloningPart::Trace));
+        for text in ["7", "10", "all", ""] {
+            let error = part(text).unwrap_err().to_string();
+            assert!(error.contains("there are figures 8 and 9"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The packet router of Socket Cloning: what the client of a cloned connection says goes on to the clone.
+
+mod layout;
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+
+use self::layout::CLONE_ENTRY_BYTES;
+pub use self::layout::{CloneEntry, RouterEvent};
+use crate::Flow;
+use crate::attach::{AttachPoint, FilterPlace};
+use crate::clock::now_ns;
+use crate::counters::RouterCounters;
+use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::layout::{MAX_VIPS, Mac, NextHop, port_bits, turn, turn_here};
+use crate::loader::{Aligned, LoadPlan, load};
+use crate::pins::Pins;
+use crate::privileges::RunUser;
+use crate::ring::{HeldPacket, HeldRing};
+use crate::tcp::TcpState;
+use crate::trial::{ProgramTrial, try_frame};
+use crate::{frame, inject, netlink, run};
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/router.bpf.o")));
+
+const PORTS: &str = "plimsoll_ports";
+const CLONES: &str = "plimsoll_clones";
+const NODES: &str = "plimsoll_nodes";
+const HELD: &str = "plimsoll_held";
+const COUNTS: &str = "plimsoll_counts";
+/// Priority of the filter: early, yet with room before it.
+const PRIORITY: u32 = 82;
+
+/// The configuration of a packet router.
+#[derive(Debug, Clone)]
+pub struct PacketRouterConfig {
+    /// Name of the node, 1 to 64 letters, digits, `-` and `_`.
+    pub instance: String,
+    /// The interface at which packets of clients and of other nodes arrive.
+    pub interface: String,
+    /// The addresses of the listeners. Only their ports count.
+    pub vips: Vec<SocketAddr>,
+    /// The most connections that are cloned at a time. Each takes some 150 bytes of kernel memory, allocated at start.
+    pub clones: u32,
+    /// Memory for held packets that are not yet read; a power of two, whole pages.
+    pub ring_bytes: u32,
+}
+
+/// Where an answer ends, compared with what its client has acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerEnd {
+    /// Not there yet: [`RouterEvent::Acknowledged`] will tell.
+    Ahead,
+    /// All is acknowledged.
+    Reached,
+    /// More is acknowledged than was sent.
+    Exceeded,
+    /// There is no such flow.
+    Unknown,
+}
+
+/// The packet program at a node's interface and its maps.
+///
+/// Dropping it leaves the program at its place: what the client acknowledges goes on to the clones. [`PacketRouter::detach`]
+/// ends that. The next [`PacketRouter::open`] begins with no flow.
+#[derive(Debug)]
+pub struct PacketRouter {
+    pins: Pins,
+    clones: MapHandle,
+    nodes: MapHandle,
+    counts: MapHandle,
+    route: OwnedFd,
+    lead: OwnedFd,
+    expect: OwnedFd,
+    pass: OwnedFd,
+    emit: OwnedFd,
+    place: FilterPlace,
+}
+
+impl PacketRouter {
+    /// Loads the program and attaches it, in place of that of an earlier process of this name. What it reports can be read from
+    /// the ring. `user` is the one that this process is to become, if any.
+    ///
+    /// # Errors
+    /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), a kernel that is too
+    /// old, or a configuration out of bounds.
+    pub fn open(
+        config: &PacketRouterConfig,
+        user: Option<&RunUser>,
+    ) -> Result<(Self, HeldRing<RouterEvent>), DatapathError> {
+        if config.clones == 0 {
+            return Err(DatapathError::Invalid(
+                "a packet router needs room for 1 connection at least".to_owned(),
+            ));
+        }
+        let links = netlink::links()?;
+        let link = links.iter().find(|link| link.name == config.interface);
+        let link = link.ok_or_else(|| DatapathError::NoInterface { name: config.interface.clone() })?;
+        link.check_ethernet()?;
+        let pins = Pins::open(&config.instance, user)?;
+        let sizes = [(CLONES, config.clones), (HELD, config.ring_bytes)];
+        let plan = LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &sizes, beside: None };
+        let mut loaded = load(&plan, None)?;
+        let ports = loaded.take_map(PORTS)?;
+        watch(&ports, &config.vips)?;
+        let ring = HeldRing::new(loaded.take_map(HELD)?)?;
+        let router = Self {
+            clones: loaded.take_map(CLONES)?,
+            nodes: loaded.take_map(NODES)?,
+            counts: loaded.take_map(COUNTS)?,
+            route: loaded.take_program("plimsoll_route")?,
+            lead: loaded.take_program("plimsoll_lead")?,
+            expect: loaded.take_program("plimsoll_expect")?,
+            pass: loaded.take_program("plimsoll_pass")?,
+            emit: loaded.take_program("plimsoll_emit")?,
+            place: FilterPlace::new(&config.instance, link.index, AttachPoint::Ingress, PRIORITY),
+            pins,
+        };
+        router.place.attach(router.route.as_fd())?;
+        Ok((router, ring))
+    }
+
+    /// From now on, what comes from these MAC addresses for a connection that this machine does not have is dropped.
+    ///
+    /// # Errors
+    /// More than 256 of them, or the kernel's.
+    pub fn set_nodes(&self, nodes: &[Mac]) -> Result<(), DatapathError> {
+        if nodes.len() > MAX_VIPS {
+            return Err(DatapathError::Invalid(format!("{} other nodes: 256 at most", nodes.len())));
+        }
+        let failed = |error| DatapathError::of_bpf("cannot set the other nodes", BPF_CAPABILITIES, &error);
+        let keys: Vec<_> = nodes.iter().map(layout::node_key).collect();
+        let old: Vec<Vec<u8>> = self.nodes.keys().take(MAX_VIPS).collect();
+        for gone in old.iter().filter(|old| !keys.iter().any(|key| key == old.as_slice())) {
+            self.nodes.delete(gone).map_err(failed)?;
+        }
+        for key in &keys {
+            self.nodes.update(key, &1_u32.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// From now on packets of `flow` are held.
+    ///
+    /// # Errors
+    /// [`DatapathError::Full`], or the kernel's.
+    pub fn hold(&self, flow: &Flow) -> Result<(), DatapathError> {
+        self.enter(flow, &[0; CLONE_ENTRY_BYTES])
+    }
+
+    /// The connection, whose packets are held, is frozen in this state: from now on its packets tell how far its client has come.
+    ///
+    /// # Errors
+    /// As [`PacketRouter::hold`].
+    pub fn number(&self, state: &TcpState) -> Result<(), DatapathError> {
+        self.enter(&state.flow, &layout::numbered(state, now_ns()))
+    }
+
+    fn enter(&self, flow: &Flow, entry: &[u8; CLONE_ENTRY_BYTES]) -> Result<(), DatapathError> {
+        self.clones.update(&flow.key(), entry, MapFlags::ANY).map_err(|error| match error.kind() {
+            ErrorKind::TooBig => {
+                let capacity = self.clones.max_entries();
+                DatapathError::Full { what: "the table of cloned connections", capacity }
+            }
+            _ => DatapathError::of_bpf("cannot enter a cloned connection", BPF_CAPABILITIES, &error),
+        })
+    }
+
+    /// From now on what the client acknowledges goes to the clone, and what it sends is held. False when there is no such flow.
+    ///
+    /// # Errors
+    /// [`DatapathError::Invalid`] for a MAC address that is none of a machine, or the kernel's.
+    pub fn lead(&self, flow: &Flow, next_hop: &NextHop) -> Result<bool, DatapathError> {
+        next_hop.check()?;
+        Self::run(&self.lead, &mut turn(flow, next_hop, 0)).map(|verdict| verdict == 0)
+    }
+
+    /// From now on all packets of `flow` are held. False when there is no such flow.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn lead_here(&self, flow: &Flow) -> Result<bool, DatapathError> {
+        Self::run(&self.lead, &mut turn_here(flow)).map(|verdict| verdict == 0)
+    }
+
+    /// Notes the number after the answer's last byte.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn expect(&self, flow: &Flow, end: u32) -> Result<AnswerEnd, DatapathError> {
+        Ok(match Self::run(&self.expect, &mut layout::expected(flow, end))? {
+            0 => AnswerEnd::Ahead,
+            2 => AnswerEnd::Reached,
+            3 => AnswerEnd::Exceeded,
+            _ => AnswerEnd::Unknown,
+        })
+    }
+
+    fn run(program: &OwnedFd, context: &mut [u8]) -> Result<u32, DatapathError> {
+        let input = run::RunInput { context: Some(context), ..Default::default() };
+        let output = run::run(program.as_fd(), input).map_err(|error| {
+            DatapathError::of("cannot change a cloned connection's entry", BPF_CAPABILITIES, error)
+        })?;
+        Ok(output.verdict)
+    }
+
+    /// What is known of a flow.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn get(&self, flow: &Flow) -> Result<Option<CloneEntry>, DatapathError> {
+        let mut bytes = [0; CLONE_ENTRY_BYTES];
+        let found = self.clones.lookup_into(&flow.key(), &mut bytes, MapFlags::ANY).map_err(|error| {
+            DatapathError::of_bpf("cannot look a cloned connection up", BPF_CAPABILITIES, &error)
+        })?;
+        Ok(found.then(|| CloneEntry::from_bytes(&bytes)))
+    }
+
+    /// From now on packets of `flow` are for this machine's kernel. False when it was not entered (any more).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn remove(&self, flow: &Flow) -> Result<bool, DatapathError> {
+        match self.clones.delete(&flow.key()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => {
+                Err(DatapathError::of_bpf("cannot remove a cloned connection", BPF_CAPABILITIES, &error))
+            }
+        }
+    }
+
+    /// Flows that are entered.
+    #[must_use]
+    pub fn entered(&self) -> usize {
+        self.clones.keys().count()
+    }
+
+    /// Injects a held packet into the stack as if its interface had just received it. While its flow is entered, it is held
+    /// again.
+    ///
+    /// # Errors
+    /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
+    pub fn inject(&self, packet: &HeldPacket) -> Result<(), DatapathError> {
+        let frame = frame::with_checksum(&packet.frame)?;
+        inject::receive(self.pass.as_fd(), packet.ifindex, &frame)
+    }
+
+    /// Sends what a held packet acknowledges on to the clone; what it brings besides is left out, and stays here. Whether it
+    /// brings something.
+    ///
+    /// # Errors
+    /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
+    pub fn send_on(&self, packet: &HeldPacket, next_hop: &NextHop) -> Result<bool, DatapathError> {
+        let of_stream = packet.is_of_stream();
+        let mut frame = if of_stream {
+            frame::acknowledgment(&packet.frame)?
+        } else {
+            frame::with_checksum(&packet.frame)?
+        };
+        frame::set_macs(&mut frame, next_hop.mac, next_hop.own_mac);
+        inject::send(self.emit.as_fd(), next_hop.ifindex, &frame)?;
+        Ok(of_stream)
+    }
+
+    /// The program's counters.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn counters(&self) -> Result<RouterCounters, DatapathError> {
+        RouterCounters::read(&self.counts)
+    }
+
+    /// Runs the program on `frame`, `repeat` times, as if it had arrived for this host; nothing is sent. Maps change as they
+    /// would. For tests and measurements.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn try_frame(&self, frame: &[u8], repeat: u32) -> Result<ProgramTrial, DatapathError> {
+        try_frame(self.route.as_fd(), frame, repeat)
+    }
+
+    /// Leaves nothing behind in the kernel; a clsact qdisc stays that others have made or use.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn detach(self) -> Result<(), DatapathError> {
+        let result = self.place.detach(self.route.as_fd());
+        self.pins.remove();
+        result
+    }
+}
+
+impl HeldPacket {
+    /// Whether it has bytes, or the end, of what the client sends.
+    #[must_use]
+    pub fn is_of_stream(&self) -> bool {
+        frame::is_of_stream(&self.frame)
+    }
+}
+
+fn watch(ports: &MapHandle, vips: &[SocketAddr]) -> Result<(), DatapathError> {
+    let words = port_bits(vips);
+    let keys: Vec<u8> = (0_u32..).take(words.len()).flat_map(u32::to_ne_bytes).collect();
+    let values: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
+    let updated = ports.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY);
+    updated.map_err(|error| DatapathError::of_bpf("cannot set the watched ports", BPF_CAPABILITIES, &error))
+}

@@ -1,0 +1,234 @@
+//! The packet router's program, tried on single packets.
+
+use std::net::SocketAddr;
+
+use plimsoll_datapath::tcp::{TcpState, Window};
+use plimsoll_datapath::{
+    AnswerEnd, CloneEntry, Flow, HeldRing, PacketRouter, PacketRouterConfig, PacketVerdict, RouterEvent,
+};
+
+use crate::forwarder::{NEXT_HOP, pairs};
+use crate::network::{Instance, Machine};
+use crate::packet::{ACK, FIN, Packet, RST, SYN};
+
+const ACKNOWLEDGED: u32 = 0xffff_ff00;
+const RECEIVED: u32 = 5000;
+const WINDOW: u32 = 1 << 17;
+
+struct World {
+    router: PacketRouter,
+    ring: HeldRing<RouterEvent>,
+    _instance: Instance,
+    _machine: Machine,
+}
+
+/// A router at an interface where nothing arrives.
+fn world() -> World {
+    let (instance, machine) = (Instance::new(), Machine::new());
+    machine.ip("link add eth0 type veth peer name far");
+    let config = PacketRouterConfig {
+        instance: instance.0.clone(),
+        interface: "eth0".to_owned(),
+        vips: pairs().map(|(_, vip)| vip).to_vec(),
+        clones: 100,
+        ring_bytes: 1 << 16,
+    };
+    let (router, ring) = machine.run(|| PacketRouter::open(&config, None)).expect("these tests need root");
+    World { router, ring, _instance: instance, _machine: machine }
+}
+
+fn frozen(flow: Flow) -> TcpState {
+    TcpState {
+        flow,
+        send_next: ACKNOWLEDGED,
+        receive_next: RECEIVED,
+        mss: 1460,
+        window_scales: Some((0, 7)),
+        sack: true,
+        timestamp: None,
+        window: Window { send: 1000, send_max: WINDOW, ..Window::default() },
+        send_queue: Vec::new(),
+        unsent_bytes: 0,
+        receive_queue: Vec::new(),
+    }
+}
+
+impl World {
+    fn see(&self, packet: &Packet) -> PacketVerdict {
+        self.router.try_frame(&packet.frame(), 1).unwrap().verdict
+    }
+
+    fn entry(&self, flow: &Flow) -> CloneEntry {
+        self.router.get(flow).unwrap().unwrap()
+    }
+
+    fn told(&mut self) -> Vec<RouterEvent> {
+        let mut told = Vec::new();
+        while self.ring.poll_held(|event| told.push(event)).unwrap() > 0 {}
+        told
+    }
+
+    /// A connection whose clone is at the next hop.
+    fn cloned(&self, (client, vip): (SocketAddr, SocketAddr)) -> Flow {
+        let flow = Flow::new(client, vip);
+        self.router.hold(&flow).unwrap();
+        self.router.number(&frozen(flow)).unwrap();
+        assert!(self.router.lead(&flow, &NEXT_HOP).unwrap());
+        flow
+    }
+}
+
+fn ack((client, vip): (SocketAddr, SocketAddr), bytes: u32) -> Packet {
+    Packet::new(client, vip, ACK).numbers(RECEIVED, ACKNOWLEDGED.wrapping_add(bytes))
+}
+
+fn is_packet(event: &RouterEvent, packet: &Packet) -> bool {
+    matches!(event, RouterEvent::Packet(held) if *held.frame == *packet.frame())
+}
+
+#[test]
+fn what_is_acknowledged_goes_on_and_what_is_sent_stays() {
+    let mut world = world();
+    for pair in pairs() {
+        let flow = world.cloned(pair);
+        assert_eq!(world.entry(&flow).last_ack, Some(ACKNOWLEDGED));
+        let trial = world.router.try_frame(&ack(pair, 500).frame(), 1).unwrap();
+        assert_eq!(trial.verdict, PacketVerdict::Redirect);
+        assert_eq!((&trial.frame[..6], &trial.frame[6..12]), (&NEXT_HOP.mac[..], &NEXT_HOP.own_mac[..]));
+        let entry = world.entry(&flow);
+        assert_eq!((entry.last_ack, entry.client_window), (Some(ACKNOWLEDGED.wrapping_add(500)), 256));
+        // Late, and sent again.
+        assert_eq!(world.see(&ack(pair, 0)), PacketVerdict::Redirect);
+        assert_eq!(world.entry(&flow).last_ack, Some(ACKNOWLEDGED.wrapping_add(500)));
+        assert!(world.told().is_empty());
+
+        let next = ack(pair, 600).payload(40);
+        let mut end = ack(pair, 700);
+        end.flags |= FIN;
+        for (packet, bytes) in [(next, 600), (end, 700)] {
+            assert_eq!(world.see(&packet), PacketVerdict::Drop);
+            let told = world.told();
+            assert!(matches!(&told[..], [event] if is_packet(event, &packet)), "{told:?}");
+            assert_eq!(world.entry(&flow).last_ack, Some(ACKNOWLEDGED.wrapping_add(bytes)));
+        }
+        assert_eq!(world.see(&Packet::new(pair.0, pair.1, SYN)), PacketVerdict::Redirect);
+        assert!(world.router.remove(&flow).unwrap() && !world.router.remove(&flow).unwrap());
+        assert_eq!(world.see(&ack(pair, 800)), PacketVerdict::Pass);
+        assert!(!world.router.lead(&flow, &NEXT_HOP).unwrap());
+    }
+    let counters = world.router.counters().unwrap();
+    assert_eq!((counters.routed_packets, counters.held, counters.forged), (6, 4, 0));
+}
+
+#[test]
+fn all_is_held_until_it_is_led() {
+    let mut world = world();
+    let [pair, _] = pairs();
+    let flow = Flow::new(pair.0, pair.1);
+    world.router.hold(&flow).unwrap();
+    // Not numbered, so it says nothing.
+    assert_eq!(world.see(&ack(pair, 1)), PacketVerdict::Drop);
+    world.router.number(&frozen(flow)).unwrap();
+    assert_eq!(world.see(&ack(pair, 9)), PacketVerdict::Drop);
+    assert_eq!(world.told().len(), 2);
+    assert_eq!(world.entry(&flow).last_ack, Some(ACKNOWLEDGED.wrapping_add(9)));
+    world.router.lead(&flow, &NEXT_HOP).unwrap();
+    assert_eq!(world.see(&ack(pair, 9)), PacketVerdict::Redirect);
+    world.router.lead_here(&flow).unwrap();
+    assert_eq!(world.see(&ack(pair, 9)), PacketVerdict::Drop);
+}
+
+#[test]
+fn the_end_of_the_answer_is_told_once() {
+    let mut world = world();
+    let [pair, other] = pairs();
+    let flow = world.cloned(pair);
+    let end = ACKNOWLEDGED.wrapping_add(1000);
+    assert_eq!(world.router.expect(&flow, end).unwrap(), AnswerEnd::Ahead);
+    world.see(&ack(pair, 999));
+    assert!(world.told().is_empty());
+    for _ in 0..3 {
+        assert_eq!(world.see(&ack(pair, 1000)), PacketVerdict::Redirect);
+    }
+    assert_eq!(world.told(), [RouterEvent::Acknowledged(flow)]);
+    assert_eq!(world.router.expect(&flow, end).unwrap(), AnswerEnd::Reached);
+    assert_eq!(world.router.expect(&flow, end.wrapping_sub(1)).unwrap(), AnswerEnd::Exceeded);
+    assert_eq!(world.router.expect(&Flow::new(other.0, other.1), end).unwrap(), AnswerEnd::Unknown);
+}
+
+#[test]
+fn what_nobody_can_have_sent_is_not_acknowledged() {
+    let mut world = world();
+    let [pair, _] = pairs();
+    let flow = world.cloned(pair);
+    // Beyond the largest window; with numbers of a stranger first.
+    let mut beyond = ack(pair, WINDOW + 1);
+    beyond.seq = RECEIVED.wrapping_sub(1 << 30);
+    assert_eq!(world.see(&beyond), PacketVerdict::Redirect);
+    assert!(world.told().is_empty());
+    beyond.seq = RECEIVED;
+    assert_eq!(world.see(&beyond), PacketVerdict::Drop);
+    assert_eq!(world.see(&beyond), PacketVerdict::Drop);
+    assert_eq!(world.told(), [RouterEvent::Forged(flow)]);
+    assert_eq!(world.entry(&flow).last_ack, Some(ACKNOWLEDGED));
+    // Beyond the answer.
+    let flow = world.cloned(pair);
+    world.router.expect(&flow, ACKNOWLEDGED.wrapping_add(10)).unwrap();
+    assert_eq!(world.see(&ack(pair, 11)), PacketVerdict::Drop);
+    assert_eq!(world.told(), [RouterEvent::Forged(flow)]);
+}
+
+#[test]
+fn a_reset_is_told_if_its_number_is_right() {
+    let mut world = world();
+    let [pair, _] = pairs();
+    let flow = world.cloned(pair);
+    let mut reset = Packet::new(pair.0, pair.1, RST).numbers(RECEIVED + 1, 0);
+    assert_eq!(world.see(&reset), PacketVerdict::Redirect);
+    assert!(world.told().is_empty() && !world.entry(&flow).reset);
+    reset.seq = RECEIVED;
+    assert_eq!(world.see(&reset), PacketVerdict::Redirect);
+    assert_eq!(world.see(&reset), PacketVerdict::Redirect);
+    assert_eq!(world.told(), [RouterEvent::Reset(flow)]);
+    assert!(world.entry(&flow).reset);
+}
+
+#[test]
+fn what_another_node_sends_to_nobody_is_dropped() {
+    let world = world();
+    let [pair, _] = pairs();
+    assert_eq!(world.see(&ack(pair, 0)), PacketVerdict::Pass);
+    // The source of these frames.
+    world.router.set_nodes(&[[2, 0, 0, 0, 0, 0xc]]).unwrap();
+    assert_eq!(world.see(&ack(pair, 0)), PacketVerdict::Drop);
+    let mut elsewhere = ack(pair, 0);
+    elsewhere.to.set_port(81);
+    assert_eq!(world.see(&elsewhere), PacketVerdict::Pass);
+    world.router.set_nodes(&[[2, 0, 0, 0, 0, 0xd]]).unwrap();
+    assert_eq!(world.see(&ack(pair, 0)), PacketVerdict::Pass);
+    assert_eq!(world.router.counters().unwrap().late, 1);
+}
+
+#[test]
+fn another_router_of_the_same_name_finds_nothing_and_leaves_nothing() {
+    let world = world();
+    let [pair, _] = pairs();
+    let flow = world.cloned(pair);
+    let World { router, ring, _instance, _machine } = world;
+    let filters = |machine: &Machine| machine.filters("eth0", "ingress").contains("plimsoll_route");
+    assert!(filters(&_machine));
+    drop((router, ring));
+    assert!(filters(&_machine), "what was cloned is led on");
+    let config = PacketRouterConfig {
+        instance: _instance.0.clone(),
+        interface: "eth0".to_owned(),
+        vips: vec![pair.1],
+        clones: 100,
+        ring_bytes: 1 << 16,
+    };
+    let open = || crate::network::opened(|| PacketRouter::open(&config, None));
+    let (router, _ring) = _machine.run(open).unwrap();
+    assert_eq!(router.get(&flow).unwrap(), None);
+    _machine.run(|| router.detach()).unwrap();
+    assert!(!filters(&_machine));
+}

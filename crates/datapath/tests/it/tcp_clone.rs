@@ -1,0 +1,165 @@
+//! A connection that stays frozen at one machine while another answers on it, and goes on at the first.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use plimsoll_datapath::tcp::{
+    Frozen, QueueLimits, TcpState, discard, fast_forward, restore, unacknowledged_bytes,
+};
+use plimsoll_testkit::{PATIENCE, eventually};
+
+use crate::network::has_nothing_to_read;
+use crate::tcp::{blocking, flow_of, sent, wait_for_bytes};
+use crate::tcp_world::{Plan, V4, V6, World};
+
+fn read_exactly(stream: &mut TcpStream, bytes: usize) -> Vec<u8> {
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut buffer = vec![0; bytes];
+    stream.read_exact(&mut buffer).unwrap();
+    buffer
+}
+
+fn answer(number: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| ((at + number) % 251) as u8).collect()
+}
+
+/// The state in which the original goes on, when the clone has sent this much and the client acknowledged it.
+fn later(mut state: TcpState, sent_bytes: usize) -> TcpState {
+    state.send_next = state.send_next.wrapping_add(u32::try_from(sent_bytes).unwrap());
+    state.send_queue.clear();
+    state.unsent_bytes = 0;
+    state.receive_queue.clear();
+    state
+}
+
+/// Has the second machine answer on a connection that the first one has frozen.
+fn answered_by_clone(world: &World, client: &mut TcpStream, machine: TcpStream, answer: &[u8]) -> TcpStream {
+    let frozen = Frozen::freeze(machine.into()).unwrap();
+    let state = sent(&frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap());
+    let restored = world.machines[1].run(|| restore(&state).unwrap());
+    world.route_to(1);
+    let mut clone = blocking(restored.activate().unwrap());
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read_exactly(client, answer.len()));
+        clone.write_all(answer).unwrap();
+        assert!(reading.join().unwrap() == answer, "another answer");
+    });
+    eventually("that all is acknowledged", || unacknowledged_bytes(clone.as_fd()).unwrap() == 0);
+    // Another copy of its descriptor holds nothing up.
+    let copy = clone.try_clone().unwrap();
+    discard(clone.as_fd()).unwrap();
+    drop(clone);
+    let forwarded = fast_forward(frozen, &later(state, answer.len())).unwrap();
+    world.route_to(0);
+    let machine = blocking(forwarded.activate().unwrap());
+    drop(copy);
+    machine
+}
+
+fn goes_on_at_the_original(plan: Plan, sysctls: &[(&str, &str)]) {
+    let world = World::new(plan);
+    for (name, value) in sysctls {
+        world.client.sysctl(name, value);
+    }
+    let (mut client, mut machine) = world.connection();
+    for (number, bytes) in [10, 300_000, 1, 100_000].into_iter().enumerate() {
+        client.write_all(b"request").unwrap();
+        assert_eq!(read_exactly(&mut machine, 7), b"request");
+        let before = machine.as_raw_fd();
+        machine = answered_by_clone(&world, &mut client, machine, &answer(number, bytes));
+        assert_eq!(machine.as_raw_fd(), before, "another descriptor");
+        assert!(has_nothing_to_read(&client), "more than the answer");
+        // Its own answer follows.
+        client.write_all(b"own").unwrap();
+        assert_eq!(read_exactly(&mut machine, 3), b"own");
+        machine.write_all(&answer(7, 50_000)).unwrap();
+        assert!(read_exactly(&mut client, 50_000) == answer(7, 50_000));
+    }
+    drop(machine);
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty(), "the end comes alone");
+}
+
+#[test]
+fn a_clone_answers_and_the_original_goes_on() {
+    goes_on_at_the_original(V4, &[]);
+    goes_on_at_the_original(V6, &[]);
+}
+
+#[test]
+fn a_clone_answers_a_client_without_options() {
+    let off = ["net/ipv4/tcp_timestamps", "net/ipv4/tcp_sack", "net/ipv4/tcp_window_scaling"];
+    goes_on_at_the_original(V4, &off.map(|name| (name, "0")));
+    goes_on_at_the_original(V4, &[(off[0], "0")]);
+}
+
+#[test]
+fn what_was_unread_is_put_back() {
+    let world = World::new(V4);
+    let (mut client, machine) = world.connection();
+    client.write_all(b"unread").unwrap();
+    wait_for_bytes(&machine, 6);
+    let frozen = Frozen::freeze(machine.into()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), b"read ", QueueLimits::default()).unwrap();
+    assert_eq!(state.receive_queue, b"read unread");
+    let mut machine = blocking(fast_forward(frozen, &state).unwrap().activate().unwrap());
+    assert_eq!(read_exactly(&mut machine, 11), b"read unread");
+    client.write_all(b"more").unwrap();
+    assert_eq!(read_exactly(&mut machine, 4), b"more");
+}
+
+#[test]
+fn what_is_discarded_says_nothing() {
+    let world = World::new(V4);
+    let (client, mut machine) = world.connection();
+    machine.write_all(b"answer").unwrap();
+    let copy: OwnedFd = machine.try_clone().unwrap().into();
+    wait_for_bytes(&client, 6);
+    discard(machine.as_fd()).unwrap();
+    drop((machine, copy));
+    let mut client = client;
+    assert_eq!(read_exactly(&mut client, 6), b"answer");
+    plimsoll_testkit::stays("silence", Duration::from_millis(300), || has_nothing_to_read(&client));
+}
+
+/// Prints what it costs: run it with `--release -- --nocapture fast_forwarded_very_often`.
+#[test]
+fn fast_forwarded_very_often() {
+    const ROUNDS: usize = 2_000;
+    for plan in [V4, V6] {
+        let world = World::new(plan);
+        let (mut client, machine) = world.connection();
+        let mut times: [Vec<Duration>; 4] = Default::default();
+        let mut machine = world.machines[0].run(|| {
+            let mut fd: OwnedFd = machine.into();
+            for _ in 0..ROUNDS {
+                let start = Instant::now();
+                let frozen = Frozen::freeze(fd).unwrap();
+                let froze = start.elapsed();
+                let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
+                let read = start.elapsed();
+                let forwarded = fast_forward(frozen, &state).unwrap();
+                let there = start.elapsed();
+                fd = forwarded.activate().unwrap();
+                let steps = [froze, read - froze, there - read, start.elapsed() - there];
+                times.iter_mut().zip(steps).for_each(|(times, step)| times.push(step));
+            }
+            blocking(fd)
+        });
+        client.write_all(b"still").unwrap();
+        assert_eq!(read_exactly(&mut machine, 5), b"still");
+        for (name, mut times) in ["freeze", "snapshot", "fast-forward", "activate"].into_iter().zip(times) {
+            times.sort_unstable();
+            println!(
+                "{}: {name} p50 {:?} p99 {:?}",
+                world.vip(0).ip(),
+                times[ROUNDS / 2],
+                times[ROUNDS * 99 / 100]
+            );
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Declaration and measurement of this study's claims.
+
+use plimsoll_report::{Claim, Measured};
+
+use super::results::{MicroResults, SiteResults};
+use crate::judge::{MeasuredClaim, PaperReference, Rule};
+
+/// A value under some condition.
+pub(super) type Conditioned = (String, Option<f64>);
+
+/// Results that claims are measured on.
+pub(super) trait StudyResults {
+    /// The workload and the seed.
+    fn origin(&self) -> (String, u64);
+}
+
+impl StudyResults for SiteResults {
+    fn origin(&self) -> (String, u64) {
+        (self.site.title().to_owned(), self.seed)
+    }
+}
+
+/// Nothing of the micro-benchmark is drawn.
+impl StudyResults for MicroResults {
+    fn origin(&self) -> (String, u64) {
+        ("one document".to_owned(), 1)
+    }
+}
+
+/// A claim of the paper, or a control.
+pub(super) struct CloningClaimSpec<R> {
+    pub(super) id: &'static str,
+    pub(super) place: PaperReference,
+    pub(super) statement: &'static str,
+    pub(super) paper: Option<f64>,
+    pub(super) paper_text: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) rule: Rule,
+    /// Values of one workload and seed, each with the condition under which it was measured: the verdict is over all.
+    pub(super) values: fn(&R) -> Vec<Conditioned>,
+    /// Shown when the claim does not hold by every measurement; from the runs that it explains.
+    pub(super) explanation: fn(&[R]) -> String,
+}
+
+/// One value, under no condition.
+pub(super) fn once(value: Option<f64>) -> Vec<Conditioned> {
+    vec![(String::new(), value)]
+}
+
+/// Measures claims; those whose runs were not made are left out.
+pub(super) fn evaluate<R: StudyResults>(specs: &[CloningClaimSpec<R>], results: &[R]) -> Vec<Claim> {
+    specs.iter().filter_map(|spec| measure(spec, results)).collect()
+}
+
+fn measure<R: StudyResults>(spec: &CloningClaimSpec<R>, results: &[R]) -> Option<Claim> {
+    let mut measured: Vec<Measured> = Vec::new();
+    for of in results {
+        let (workload, seed) = of.origin();
+        for (condition, value) in (spec.values)(of) {
+            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
+            measured.push(Measured { workload: workload.clone(), seed, condition, value });
+        }
+    }
+    let finding = MeasuredClaim {
+        id: spec.id,
+        place: spec.place,
+        statement: spec.statement,
+        paper: spec.paper,
+        paper_text: spec.paper_text,
+        unit: spec.unit,
+        rule: spec.rule,
+        measured,
+        explanation: (spec.explanation)(results),
+    };
+    finding.claim()
+}
