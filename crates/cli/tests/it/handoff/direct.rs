@@ -56,8 +56,10 @@ fn downloads_outlive_a_killed_process() {
     downloads.read_some(100_000);
     let begun = "plimsoll_switch_connections_begun_total{by=\"policy\"}";
     let before = world.metric(begun).unwrap();
-    world.answering(30);
-    eventually("the policy chooses again", || world.metric(begun) > Some(before + 15.0));
+    eventually("the policy chooses again", || {
+        world.answering(5);
+        world.metric(begun) > Some(before + 15.0)
+    });
     // An orderly stop, too.
     let stopped = world.front_end.take().unwrap().stop_within(PATIENCE).unwrap();
     assert!(stopped.is_some_and(|status| status.success()));
