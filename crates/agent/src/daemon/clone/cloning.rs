@@ -11,6 +11,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -63,6 +64,7 @@ pub(super) async fn answer_by_clone(
     slot: &mut Option<ClientConnection>,
     task: CloneTask<'_>,
 ) -> CarriedOver {
+    let began_at = Instant::now();
     let Some(client) = slot.take() else { return CarriedOver::Lost };
     if !client.is_whole() {
         *slot = Some(client);
@@ -84,7 +86,7 @@ pub(super) async fn answer_by_clone(
             return entered.give_back(client, slot);
         }
     };
-    let cloning = Cloning { entered, frozen, input };
+    let cloning = Cloning { entered, frozen, input, began_at };
     cloning.carry(link, slot, task).await
 }
 
@@ -140,6 +142,7 @@ struct Cloning<'a> {
     frozen: Frozen,
     entered: Entered<'a>,
     input: BytesMut,
+    began_at: Instant,
 }
 
 /// The end of a clone's answer.
@@ -187,7 +190,10 @@ impl Cloning<'_> {
         self.entered.in_doubt = true;
         // A node that is alive answers; the link finds out whether it is.
         match pending.hear().await {
-            Some(FromClone::Cloned { .. }) => {}
+            Some(FromClone::Cloned { .. }) => {
+                let waited_ns = u64::try_from(self.began_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                shared.counters.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+            }
             Some(FromClone::Refused { why, .. }) => {
                 return self.thaw(slot, &format_args!("its node refuses: {why:?}"));
             }
@@ -328,7 +334,7 @@ impl Cloning<'_> {
 
     /// Goes on here, as nothing has happened.
     fn thaw(self, slot: &mut Option<ClientConnection>, why: &dyn std::fmt::Display) -> CarriedOver {
-        let Self { frozen, mut entered, input } = self;
+        let Self { frozen, mut entered, input, .. } = self;
         entered.in_doubt = false;
         tracing::debug!(flow = ?entered.flow, "a connection is not cloned: {why}");
         let client = frozen.thaw();

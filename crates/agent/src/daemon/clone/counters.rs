@@ -12,6 +12,7 @@ pub(super) struct CloneCounters {
     pub(super) requests: AtomicU64,
     pub(super) own: AtomicU64,
     pub(super) cloned: AtomicU64,
+    pub(super) waited_ns: AtomicU64,
     pub(super) clone_answers: AtomicU64,
     pub(super) rests: AtomicU64,
     pub(super) declined: AtomicU64,
@@ -38,6 +39,8 @@ pub struct CloneStats {
     pub own: u64,
     /// Clones that were asked for.
     pub cloned: u64,
+    /// Time from the decision for a clone to the word that it is there, in nanoseconds, summed over those that were made.
+    pub waited_ns: u64,
     /// Answers of clones that clients have acknowledged to their end.
     pub clone_answers: u64,
     /// Those of them that were the rest of an answer that had begun here.
@@ -83,6 +86,7 @@ impl CloneCounters {
             requests: of(&self.requests),
             own: of(&self.own),
             cloned: of(&self.cloned),
+            waited_ns: of(&self.waited_ns),
             clone_answers: of(&self.clone_answers),
             rests: of(&self.rests),
             declined: of(&self.declined),

@@ -40,6 +40,7 @@ fn each_request_is_answered_by_the_node_that_has_it() {
     world.nothing_is_left();
     let stats: Vec<_> = (0..NODES).map(|number| world.node(number).stats()).collect();
     let sum = |of: fn(&plimsoll_agent::daemon::CloneStats) -> u64| stats.iter().map(of).sum::<u64>();
+    println!("a clone is there after {} us, in the mean", sum(|stats| stats.waited_ns) / 1000 / by_clones);
     assert_eq!(sum(|stats| stats.requests), 135);
     assert_eq!(sum(|stats| stats.own), 45);
     assert_eq!((sum(|stats| stats.clone_answers), sum(|stats| stats.fast_forwarded)), (90, 90));

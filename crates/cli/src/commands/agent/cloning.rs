@@ -64,6 +64,7 @@ fn json(stats: &CloneStats) -> serde_json::Value {
         "requests": stats.requests,
         "own": stats.own,
         "cloned": stats.cloned,
+        "waited_ns": stats.waited_ns,
         "clone_answers": stats.clone_answers,
         "rests": stats.rests,
         "declined": stats.declined,
