@@ -105,6 +105,9 @@ impl PaperReference {
     }
 }
 
+/// A value under some condition; of a run that was not made, `None`.
+pub(crate) type Conditioned = (String, Option<f64>);
+
 /// A claim with its measurements, not yet judged.
 pub(crate) struct MeasuredClaim {
     pub(crate) id: &'static str,

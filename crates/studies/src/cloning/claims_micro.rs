@@ -30,16 +30,6 @@ fn sizes(wanted: impl Fn(u64) -> bool) -> impl Iterator<Item = u64> {
     SIZES_BYTES.into_iter().filter(move |&size| wanted(size))
 }
 
-/// The size in bytes from which on CF is less efficient than LARD's handoff: between two sizes in proportion to their logarithms. `None`
-/// where it is so at all sizes or at none.
-pub(super) fn crossing_bytes(r: &MicroResults, load: MicroLoad) -> Option<f64> {
-    let lead = |&(size, cf): &(u64, f64)| Some((size as f64, cf - r.efficiency(M::Handoff, load, size)?));
-    let leads: Vec<(f64, f64)> = r.curve(M::Forwarding, load).iter().map(lead).collect::<Option<_>>()?;
-    let last_ahead = leads.iter().rposition(|&(_, lead)| lead > 0.0)?;
-    let (ahead, behind) = (leads[last_ahead], leads.get(last_ahead + 1)?);
-    Some(ahead.0 * (behind.0 / ahead.0).powf(ahead.1 / (ahead.1 - behind.1)))
-}
-
 /// What is read off a logarithmic axis is right within a factor of two.
 const ABOUT: Rule = Rule::Between(0.5, 2.0);
 
@@ -84,7 +74,7 @@ pub(super) const SPECS: &[Spec] = &[
         "e5",
         ("the crossover of CF and LARD is at about 3 KB (ours over that)", "about 3 KB"),
         ABOUT,
-        |r| by_load(|load| Some(crossing_bytes(r, load)? / (3.0 * 1024.0))),
+        |r| by_load(|load| Some(r.crossing_bytes(load)? / (3.0 * 1024.0))),
         explain::crossing,
     ),
     figure(

@@ -71,6 +71,16 @@ pub(super) const CONTROLS: &[Spec] = &[
         explain::readings,
     ),
     control(
+        "x7",
+        ("LFU that forgets with the copy is as LRU (twelve nodes, CF-LFU over CF-LRU)", "control"),
+        Rule::Between(1.0 - MATCHES, 1.0 + MATCHES),
+        |r| {
+            let of = NodeRun::new(S::CfLfu, MOST_NODES).with(NodeReading::CountsForgotten);
+            once(r.ratio(of, NodeRun::new(S::CfLru, MOST_NODES)))
+        },
+        explain::readings,
+    ),
+    control(
         "x6",
         ("mapped by LARD/R instead of a hash SC is faster (twelve nodes, over SC)", "beyond the paper"),
         AHEAD,

@@ -129,7 +129,7 @@ pub(super) fn readings(results: Results<'_>) -> String {
                 let rps = seed_cell(results, Site::Berkeley, (1.0, 0), |r| r.throughput_rps(run));
                 format!("{} {rps}", s.title())
             };
-            format!("{n} nodes {}", S::FIGURE[..4].iter().map(|&s| cell(s)).collect::<Vec<_>>().join(", "))
+            format!("{n} nodes {}", S::FIGURE.map(cell).join(", "))
         };
         format!("{}: {}", reading.title(), CONTROL_NODES.map(at).join(", "))
     };

@@ -1,6 +1,5 @@
 //! Why some claims of figure 8 do not hold, from the runs that they are about.
 
-use super::claims_micro::crossing_bytes;
 use super::micro::{LARGE_BYTES, MicroLoad, MicroMechanism as M, SIZES_BYTES, SMALL_BYTES};
 use super::published::FORWARD_ACK_US;
 use super::results::{MicroResults, size_words};
@@ -44,7 +43,7 @@ pub(super) fn acknowledgments(results: Results<'_>) -> String {
 /// Where CF falls below LARD.
 pub(super) fn crossing(results: Results<'_>) -> String {
     let words = loads(results, |r, load| {
-        crossing_bytes(r, load).map_or_else(|| "none".to_owned(), |bytes| format!("{bytes:.0} B"))
+        r.crossing_bytes(load).map_or_else(|| "none".to_owned(), |bytes| format!("{bytes:.0} B"))
     });
     format!(
         "The crossover is at: {words}. It moves with what a request costs beside the document, and the two servers are different programs on \

@@ -22,9 +22,9 @@ pub(super) const LARGE_BYTES: u64 = 65_536;
 /// Up to this size CF's efficiency stays about the same.
 pub(super) const SMALL_BYTES: u64 = 1024;
 
-/// Requests of a run, and those before it is measured.
-const REQUESTS: u32 = 1_200;
-const WARMUP: u64 = 200;
+/// Requests of a run, and those before it is measured: of [`SATURATING`] both a multiple, as so many may end in a burst.
+const REQUESTS: u32 = 6_720;
+const WARMUP: u64 = 320;
 
 /// Requests at once that saturate the nodes.
 const SATURATING: u64 = 32;

@@ -11,6 +11,7 @@ mod explain;
 mod explain_micro;
 mod figures;
 mod micro;
+mod perfect_lfu;
 mod plan;
 mod published;
 mod results;
@@ -79,8 +80,8 @@ impl CloningSetting {
 
     fn extent(&self) -> NodesExtent {
         match self.effort {
-            Effort::Full => NodesExtent { warmup: 200_000, requests: 1_000_000 },
-            Effort::Quick => NodesExtent { warmup: 100_000, requests: 250_000 },
+            Effort::Full => NodesExtent { warmup: 300_000, requests: 1_500_000 },
+            Effort::Quick => NodesExtent { warmup: 200_000, requests: 500_000 },
         }
     }
 }

@@ -4,6 +4,7 @@ use plimsoll_cache::CacheSpec;
 use plimsoll_cache::caches::{lfu, lru};
 use plimsoll_policy::params::GivenValue;
 
+use super::perfect_lfu;
 use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, find_model};
 
 /// Memory cache of a node: of its 384 MB, what the system leaves.
@@ -60,11 +61,12 @@ impl NodeStrategy {
         }
     }
 
-    fn cache(self) -> &'static CacheSpec {
-        match self {
-            Self::CfLfu | Self::ScLfu => &lfu::SPEC,
-            _ => &lru::SPEC,
-        }
+    const fn is_lfu(self) -> bool {
+        matches!(self, Self::CfLfu | Self::ScLfu)
+    }
+
+    const fn fetches(self) -> bool {
+        matches!(self, Self::CfLru | Self::CfLfu)
     }
 }
 
@@ -78,6 +80,8 @@ pub(super) enum NodeReading {
     OneCopy,
     /// The messages of a fetch cost nothing.
     FreeMessages,
+    /// LFU forgets the uses of a document that it evicts.
+    CountsForgotten,
     /// 256 MiB for each node.
     SmallMemory,
     /// A file server twice as fast.
@@ -88,10 +92,11 @@ pub(super) enum NodeReading {
 
 impl NodeReading {
     /// Those with a change.
-    pub(super) const CHANGED: [Self; 6] = [
+    pub(super) const CHANGED: [Self; 7] = [
         Self::ReadsBeside,
         Self::OneCopy,
         Self::FreeMessages,
+        Self::CountsForgotten,
         Self::SmallMemory,
         Self::FastFileServer,
         Self::ManyConnections,
@@ -104,20 +109,29 @@ impl NodeReading {
             Self::ReadsBeside => "reads beside what is sent",
             Self::OneCopy => "one copy of each document",
             Self::FreeMessages => "fetches without messages",
+            Self::CountsForgotten => "LFU that forgets",
             Self::SmallMemory => "256 MiB for each node",
             Self::FastFileServer => "a file server of 58 MB/s",
             Self::ManyConnections => "76 connections",
         }
     }
 
-    fn params(self, strategy: NodeStrategy) -> Vec<(&'static str, GivenValue)> {
-        let fetches = matches!(strategy, NodeStrategy::CfLru | NodeStrategy::CfLfu);
+    /// Whether a strategy is another one with it.
+    const fn concerns(self, strategy: NodeStrategy) -> bool {
         match self {
-            Self::ReadsBeside => vec![("reads_use_nic", 0_u32.into())],
-            Self::OneCopy if fetches => vec![("replicates", 0_u32.into())],
-            Self::FreeMessages if fetches => vec![("fetch_us", 0.0.into())],
-            Self::FastFileServer => vec![("file_server_bytes_per_s", 58e6.into())],
-            _ => Vec::new(),
+            Self::OneCopy | Self::FreeMessages => strategy.fetches(),
+            Self::CountsForgotten => strategy.is_lfu(),
+            _ => true,
+        }
+    }
+
+    fn params(self) -> Option<(&'static str, GivenValue)> {
+        match self {
+            Self::ReadsBeside => Some(("reads_use_nic", 0_u32.into())),
+            Self::OneCopy => Some(("replicates", 0_u32.into())),
+            Self::FreeMessages => Some(("fetch_us", 0.0.into())),
+            Self::FastFileServer => Some(("file_server_bytes_per_s", 58e6.into())),
+            _ => None,
         }
     }
 }
@@ -167,9 +181,17 @@ impl NodeRun {
         Self { strategy, nodes, reading: NodeReading::AsElsewhere }
     }
 
-    /// The same with something read otherwise.
+    /// The same with something read otherwise, if that concerns it.
     pub(super) const fn with(self, reading: NodeReading) -> Self {
-        Self { reading, ..self }
+        if reading.concerns(self.strategy) { Self { reading, ..self } } else { self }
+    }
+
+    fn cache(&self) -> &'static CacheSpec {
+        match self.strategy.is_lfu() {
+            true if self.reading == NodeReading::CountsForgotten => &lfu::SPEC,
+            true => &perfect_lfu::SPEC,
+            false => &lru::SPEC,
+        }
     }
 
     /// The scenario.
@@ -179,12 +201,12 @@ impl NodeRun {
         let mut scenario = Scenario {
             model: find_model(self.strategy.model())?,
             admission: Admission::Fixed(if many { 2 * CONNECTIONS } else { CONNECTIONS }),
-            cache: self.strategy.cache(),
+            cache: self.cache(),
             cache_bytes: if small { 256 << 20 } else { CACHE_BYTES },
             warmup: extent.warmup,
             ..Scenario::lard(Strategy::find(self.strategy.policy())?, self.nodes, seed)
         };
-        scenario.set_model(self.reading.params(self.strategy))?;
+        scenario.set_model(self.reading.params())?;
         Ok(scenario)
     }
 }

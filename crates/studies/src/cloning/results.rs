@@ -104,6 +104,19 @@ impl MicroResults {
         let point = |&size: &u64| self.efficiency(mechanism, load, size).map(|value| (size, value));
         SIZES_BYTES.iter().filter_map(point).collect()
     }
+
+    /// The size in bytes from which on CF is less efficient than LARD's handoff: between two sizes in proportion to their logarithms.
+    /// `None` where it is so at all sizes or at none.
+    pub(super) fn crossing_bytes(&self, load: MicroLoad) -> Option<f64> {
+        let lead = |&(size, cf): &(u64, f64)| {
+            Some((size as f64, cf - self.efficiency(MicroMechanism::Handoff, load, size)?))
+        };
+        let curve = self.curve(MicroMechanism::Forwarding, load);
+        let leads: Vec<(f64, f64)> = curve.iter().map(lead).collect::<Option<_>>()?;
+        let last_ahead = leads.iter().rposition(|&(_, lead)| lead > 0.0)?;
+        let (ahead, behind) = (leads[last_ahead], leads.get(last_ahead + 1)?);
+        Some(ahead.0 * (behind.0 / ahead.0).powf(ahead.1 / (ahead.1 - behind.1)))
+    }
 }
 
 /// The results on one workload with all seeds.

@@ -3,10 +3,8 @@
 use plimsoll_report::{Claim, Measured};
 
 use super::results::{MicroResults, SiteResults};
+pub(super) use crate::judge::Conditioned;
 use crate::judge::{MeasuredClaim, PaperReference, Rule};
-
-/// A value under some condition.
-pub(super) type Conditioned = (String, Option<f64>);
 
 /// Results that claims are measured on.
 pub(super) trait StudyResults {

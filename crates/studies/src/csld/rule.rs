@@ -4,10 +4,8 @@ use plimsoll_report::{Claim, Measured};
 
 use super::cells::CsldPart;
 use super::results::CsldResults;
+pub(super) use crate::judge::Conditioned;
 use crate::judge::{MeasuredClaim, PaperReference, Rule};
-
-/// A value of one seed under some condition.
-pub(super) type Conditioned = (String, Option<f64>);
 
 /// A claim of the paper, or a control.
 pub(super) struct CsldClaimSpec {
