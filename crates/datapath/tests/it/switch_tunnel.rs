@@ -144,7 +144,8 @@ fn connections_go_to_a_back_end_behind_a_router() {
                     );
                     let now = switch.counters().unwrap();
                     assert!(now.forwarded_packets > before.forwarded_packets, "{what}");
-                    assert_eq!(now.too_big > before.too_big, segments == 1, "{what}: {now:?}");
+                    // Where packets are merged, a single one may come nevertheless.
+                    assert!(segments != 1 || now.too_big > before.too_big, "{what}: {now:?}");
                 }
             }
         }
