@@ -91,12 +91,6 @@ ALWAYS_INLINE void track(struct flow_entry *entry, const struct packet *packet, 
 	__sync_fetch_and_add(&entry->bytes, bytes);
 }
 
-/* The interface by which packets of the flow leave, or 0: they are for this machine. It is read once, as it may change. */
-ALWAYS_INLINE __u32 way_out(const struct flow_entry *entry)
-{
-	return *(const volatile __u32 *)&entry->next_hop.ifindex;
-}
-
 /* Whether the back-end that has the flow has sent this packet of its client back to us. */
 ALWAYS_INLINE bool comes_back(struct __sk_buff *skb, const struct flow_entry *entry)
 {
@@ -179,7 +173,7 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 		counts->unknown++;
 		return is_held(skb, packet) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 	}
-	ifindex = way_out(entry);
+	ifindex = way_out(&entry->next_hop);
 	/*
 	 * The client uses the port again. Only the back-end knows that the connection which the entry stood for is no
 	 * more: anyone can send this, and a FIN or RST before it. While it has not said so, this is led on, and the
@@ -232,23 +226,16 @@ ALWAYS_INLINE int handle_later_fragment(struct __sk_buff *skb, const struct pack
 	return redirect(skb, hop, hop->ifindex);
 }
 
-/* Says nothing of the client, so nothing is noted in the entry. */
+/* Nothing is noted in the entry. */
 ALWAYS_INLINE int handle_other(struct __sk_buff *skb, struct forwarder_counters *counts)
 {
 	struct flow_key flow = {};
 	struct flow_entry *entry;
-	__u32 ifindex;
 
-	if (!parse_error(skb, &flow) || !port_is_ours(flow.vip_port))
+	if (!is_error_of_ours(skb, &flow))
 		return TC_ACT_UNSPEC;
 	entry = bpf_map_lookup_elem(&plimsoll_flows, &flow);
-	if (!entry)
-		return TC_ACT_UNSPEC;
-	ifindex = way_out(entry);
-	if (!ifindex)
-		return TC_ACT_UNSPEC;
-	counts->errors++;
-	return redirect(skb, &entry->next_hop, ifindex);
+	return entry ? lead_error(skb, &entry->next_hop, &counts->errors) : TC_ACT_UNSPEC;
 }
 
 SEC("tc")

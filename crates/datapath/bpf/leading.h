@@ -2,6 +2,7 @@
 /* Which packets are of our connections, and how one is led to another machine of the segment. */
 #pragma once
 
+#include "icmp.h"
 #include "packet.h"
 
 /* Ports of our listeners, one bit each: a cheap look before the look-up of a flow. */
@@ -21,6 +22,12 @@ ALWAYS_INLINE bool port_is_ours(__be16 port)
 	return bits && (*bits >> (number % 64)) & 1;
 }
 
+/* The interface by which packets of the flow leave, or 0: they are for this machine. It is read once, as it may change. */
+ALWAYS_INLINE __u32 way_out(const struct next_hop *hop)
+{
+	return *(const volatile __u32 *)&hop->ifindex;
+}
+
 ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct next_hop *hop, __u32 ifindex)
 {
 	void *data = (void *)(long)skb->data;
@@ -34,4 +41,21 @@ ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct next_hop *hop, __
 	__builtin_memcpy(ethernet->h_dest, &destination, ETH_ALEN);
 	__builtin_memcpy(ethernet->h_source, &source, ETH_ALEN);
 	return bpf_redirect(ifindex, 0);
+}
+
+/* Whether the packet is a router's error about one of our flows, and about which. */
+ALWAYS_INLINE bool is_error_of_ours(struct __sk_buff *skb, struct flow_key *flow)
+{
+	return parse_error(skb, flow) && port_is_ours(flow->vip_port);
+}
+
+/* Such an error goes the way of its flow. It says nothing of the client. */
+ALWAYS_INLINE int lead_error(struct __sk_buff *skb, const struct next_hop *hop, __u64 *errors)
+{
+	__u32 ifindex = way_out(hop);
+
+	if (!ifindex)
+		return TC_ACT_UNSPEC;
+	(*errors)++;
+	return redirect(skb, hop, ifindex);
 }

@@ -33,11 +33,6 @@ struct {
 
 COUNTERS(router_counters) plimsoll_counts SEC(".maps");
 
-ALWAYS_INLINE __u32 way_out(const struct clone_entry *entry)
-{
-	return *(const volatile __u32 *)&entry->next_hop.ifindex;
-}
-
 /* Whether it has bytes, or the end, of what the client sends. */
 ALWAYS_INLINE bool is_of_stream(const struct packet *packet)
 {
@@ -154,7 +149,7 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 	}
 	if (!note(skb, entry, packet, counts))
 		return TC_ACT_SHOT;
-	ifindex = way_out(entry);
+	ifindex = way_out(&entry->next_hop);
 	if (!ifindex || is_of_stream(packet)) {
 		hold(skb, packet, counts);
 		return TC_ACT_SHOT;
@@ -165,23 +160,16 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 	return redirect(skb, &entry->next_hop, ifindex);
 }
 
-/* An error of a router about a packet that the clone has sent. */
+/* An error about a packet that the clone has sent is for the clone. */
 ALWAYS_INLINE int handle_other(struct __sk_buff *skb, struct router_counters *counts)
 {
 	struct flow_key flow = {};
 	struct clone_entry *entry;
-	__u32 ifindex;
 
-	if (!parse_error(skb, &flow) || !port_is_ours(flow.vip_port))
+	if (!is_error_of_ours(skb, &flow))
 		return TC_ACT_UNSPEC;
 	entry = bpf_map_lookup_elem(&plimsoll_clones, &flow);
-	if (!entry)
-		return TC_ACT_UNSPEC;
-	ifindex = way_out(entry);
-	if (!ifindex)
-		return TC_ACT_UNSPEC;
-	counts->errors++;
-	return redirect(skb, &entry->next_hop, ifindex);
+	return entry ? lead_error(skb, &entry->next_hop, &counts->errors) : TC_ACT_UNSPEC;
 }
 
 SEC("tc")

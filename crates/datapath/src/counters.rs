@@ -157,7 +157,8 @@ impl GuardCounters {
     }
 }
 
-fn read<const N: usize>(map: &MapHandle) -> Result<[u64; N], DatapathError> {
+/// Counters of a program, summed over CPUs, in the order in which it has them.
+pub(crate) fn read<const N: usize>(map: &MapHandle) -> Result<[u64; N], DatapathError> {
     let per_cpu = map
         .lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)
         .map_err(|error| DatapathError::of_bpf("cannot read the counters", BPF_CAPABILITIES, &error))?;

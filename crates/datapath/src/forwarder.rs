@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::attach::{AttachPoint, FilterPlace};
 use crate::clock::now_ns;
@@ -17,7 +17,7 @@ use crate::pins::Pins;
 use crate::privileges::RunUser;
 use crate::tcp::TcpState;
 use crate::trial::{ProgramTrial, try_frame};
-use crate::{Flow, batch, run};
+use crate::{Flow, batch, flow_table, run};
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/forwarder.bpf.o")));
 
@@ -115,8 +115,7 @@ impl Forwarder {
         let links = netlink::links()?;
         let mut places = Vec::with_capacity(interfaces.len());
         for name in interfaces {
-            let link = links.iter().find(|link| link.name == *name);
-            let link = link.ok_or_else(|| DatapathError::NoInterface { name: name.clone() })?;
+            let link = netlink::named(&links, name)?;
             link.check_ethernet()?;
             places.push(place(link.index));
         }
@@ -136,13 +135,7 @@ impl Forwarder {
     /// # Errors
     /// The kernel's.
     pub fn watch(&self, vips: &[SocketAddr]) -> Result<(), DatapathError> {
-        let words = layout::port_bits(vips);
-        let keys: Vec<u8> = (0_u32..).take(words.len()).flat_map(u32::to_ne_bytes).collect();
-        let values: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
-        let updated = self.ports.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY);
-        updated
-            .map_err(|error| DatapathError::of_bpf("cannot set the watched ports", BPF_CAPABILITIES, &error))
+        flow_table::watch_ports(&self.ports, vips)
     }
 
     /// Whether packets of connections that neither this machine's kernel nor an entry knows are dropped from now on, where the
@@ -166,12 +159,7 @@ impl Forwarder {
     pub fn insert(&self, flow: &Flow, next_hop: &NextHop, agent: u32) -> Result<(), DatapathError> {
         next_hop.check()?;
         let entry = layout::new_flow_entry(next_hop, agent, now_ns());
-        self.flows.update(&flow.key(), &entry, MapFlags::ANY).map_err(|error| match error.kind() {
-            ErrorKind::TooBig => {
-                DatapathError::Full { what: "the table of flows", capacity: self.flows.max_entries() }
-            }
-            _ => DatapathError::of_bpf("cannot enter a flow", BPF_CAPABILITIES, &error),
-        })
+        flow_table::enter(&self.flows, flow, &entry, "the table of flows", "cannot enter a flow")
     }
 
     /// As [`Forwarder::insert`] for a flow that another agent has had: what is known of the client is kept. False when
@@ -250,11 +238,7 @@ impl Forwarder {
     /// # Errors
     /// The kernel's.
     pub fn remove(&self, flow: &Flow) -> Result<bool, DatapathError> {
-        match self.flows.delete(&flow.key()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(DatapathError::of_bpf("cannot remove a flow", BPF_CAPABILITIES, &error)),
-        }
+        flow_table::remove(&self.flows, flow, "cannot remove a flow")
     }
 
     /// Calls `visit` for each flow, reading some thousand per system call. Flows that come or go meanwhile

@@ -16,7 +16,7 @@ use crate::pins::Pins;
 use crate::privileges::RunUser;
 use crate::ring::{HeldPacket, HeldRing};
 use crate::trial::{ProgramTrial, try_frame};
-use crate::{Flow, batch, frame, inject, netlink};
+use crate::{Flow, batch, flow_table, frame, inject, netlink};
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/guard.bpf.o")));
 
@@ -81,8 +81,7 @@ impl Guard {
     pub fn open_for(config: &GuardConfig, user: Option<&RunUser>) -> Result<(Self, HeldRing), DatapathError> {
         check(config)?;
         let links = netlink::links()?;
-        let link = links.iter().find(|link| link.name == config.interface);
-        let link = link.ok_or_else(|| DatapathError::NoInterface { name: config.interface.clone() })?;
+        let link = netlink::named(&links, &config.interface)?;
         let own_mac = link.check_ethernet()?;
         let pins = Pins::open(&config.instance, user)?;
         check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
@@ -182,11 +181,7 @@ impl Guard {
     /// # Errors
     /// The kernel's.
     pub fn release(&self, flow: &Flow) -> Result<bool, DatapathError> {
-        match self.leases.delete(&flow.key()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(DatapathError::of_bpf("cannot release a lease", BPF_CAPABILITIES, &error)),
-        }
+        flow_table::remove(&self.leases, flow, "cannot release a lease")
     }
 
     /// The lease of a flow.

@@ -25,6 +25,7 @@ mod clock;
 mod counters;
 mod error;
 mod filters;
+mod flow_table;
 mod forwarder;
 mod frame;
 mod guard;

@@ -83,6 +83,23 @@ pub(crate) fn links() -> Result<Vec<NetworkInterface>, DatapathError> {
     Ok(answers.iter().filter_map(link).collect())
 }
 
+/// The interface of this name among `links`.
+pub(crate) fn named<'a>(
+    links: &'a [NetworkInterface],
+    name: &str,
+) -> Result<&'a NetworkInterface, DatapathError> {
+    let link = links.iter().find(|link| link.name == name);
+    link.ok_or_else(|| DatapathError::NoInterface { name: name.to_owned() })
+}
+
+/// The number of the interface of this name, which must be Ethernet.
+pub(crate) fn ethernet_index(name: &str) -> Result<u32, DatapathError> {
+    let links = links()?;
+    let link = named(&links, name)?;
+    link.check_ethernet()?;
+    Ok(link.index)
+}
+
 /// Addresses of the interface number `index`.
 pub(crate) fn addresses(index: u32) -> Result<Vec<IpAddr>, DatapathError> {
     let address = |message: &AddressMessage| {

@@ -8,8 +8,8 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use plimsoll_wire::ipv6_mapped;
 
 use crate::attach::{AttachPoint, FilterPlace};
+use crate::counters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
-use crate::layout::u64_at;
 use crate::loader::{Aligned, LoadPlan, Loaded, load};
 use crate::netlink;
 
@@ -71,16 +71,8 @@ impl TunnelEnd {
     /// # Errors
     /// The kernel's.
     pub fn counters(&self) -> Result<TunnelCounters, DatapathError> {
-        let per_cpu = self.counts.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY);
-        let per_cpu = per_cpu
-            .map_err(|error| DatapathError::of_bpf("cannot read the counters", BPF_CAPABILITIES, &error))?;
-        let mut sum = TunnelCounters::default();
-        for counts in per_cpu.unwrap_or_default() {
-            sum.taken += u64_at(&counts, 0);
-            sum.unknown += u64_at(&counts, 8);
-            sum.failed += u64_at(&counts, 16);
-        }
-        Ok(sum)
+        let [taken, unknown, failed] = counters::read(&self.counts)?;
+        Ok(TunnelCounters { taken, unknown, failed })
     }
 
     /// Takes the program away.
@@ -102,10 +94,8 @@ impl TunnelEnd {
 }
 
 fn place(instance: &str, interface: &str) -> Result<FilterPlace, DatapathError> {
-    let link = netlink::links()?.into_iter().find(|link| link.name == interface);
-    let link = link.ok_or_else(|| DatapathError::NoInterface { name: interface.to_owned() })?;
-    link.check_ethernet()?;
-    Ok(FilterPlace::new(instance, link.index, AttachPoint::Ingress, PRIORITY))
+    let ifindex = netlink::ethernet_index(interface)?;
+    Ok(FilterPlace::new(instance, ifindex, AttachPoint::Ingress, PRIORITY))
 }
 
 fn load_programs() -> Result<Loaded, DatapathError> {

@@ -16,7 +16,7 @@ use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, Addres
 use tracing::{info, warn};
 
 use crate::error::{DatapathError, NET_ADMIN};
-use crate::netlink::{CREATE, LOOPBACK, address_messages, family, links, order};
+use crate::netlink::{CREATE, LOOPBACK, address_messages, family, links, named, order};
 use crate::sysctl;
 
 /// (name, least value) of the settings of an interface.
@@ -46,9 +46,9 @@ struct VipPlace {
 
 impl VipPlace {
     fn find(interface: &str) -> Result<Self, DatapathError> {
-        let link = links()?.into_iter().find(|link| link.name == interface);
-        let link = link.ok_or_else(|| DatapathError::NoInterface { name: interface.to_owned() })?;
-        Ok(Self { interface: link.name, ifindex: link.index })
+        let links = links()?;
+        let link = named(&links, interface)?;
+        Ok(Self { interface: link.name.clone(), ifindex: link.index })
     }
 
     /// Those values of its settings that are too low, and so are changed.

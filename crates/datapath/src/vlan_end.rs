@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::attach::{AttachPoint, FilterPlace};
+use crate::counters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
-use crate::layout::u64_at;
 use crate::loader::{Aligned, LoadPlan, Loaded, load};
 use crate::netlink;
 use crate::switch::FrameTag;
@@ -70,17 +70,8 @@ impl VlanEnd {
     /// # Errors
     /// The kernel's.
     pub fn counters(&self) -> Result<VlanCounters, DatapathError> {
-        let per_cpu = self.counts.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY);
-        let per_cpu = per_cpu
-            .map_err(|error| DatapathError::of_bpf("cannot read the counters", BPF_CAPABILITIES, &error))?;
-        let mut sum = VlanCounters::default();
-        for counts in per_cpu.unwrap_or_default() {
-            sum.taken += u64_at(&counts, 0);
-            sum.put += u64_at(&counts, 8);
-            sum.others += u64_at(&counts, 16);
-            sum.failed += u64_at(&counts, 24);
-        }
-        Ok(sum)
+        let [taken, put, others, failed] = counters::read(&self.counts)?;
+        Ok(VlanCounters { taken, put, others, failed })
     }
 
     /// Takes away what a process of this `instance` has left at `interface`.
@@ -95,10 +86,8 @@ impl VlanEnd {
 }
 
 fn places(instance: &str, interface: &str) -> Result<[FilterPlace; 2], DatapathError> {
-    let link = netlink::links()?.into_iter().find(|link| link.name == interface);
-    let link = link.ok_or_else(|| DatapathError::NoInterface { name: interface.to_owned() })?;
-    link.check_ethernet()?;
-    let place = |point, priority| FilterPlace::new(instance, link.index, point, priority);
+    let ifindex = netlink::ethernet_index(interface)?;
+    let place = |point, priority| FilterPlace::new(instance, ifindex, point, priority);
     Ok([place(AttachPoint::Ingress, FIRST), place(AttachPoint::Egress, LAST)])
 }
 

@@ -5,7 +5,7 @@ mod layout;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use self::layout::CLONE_ENTRY_BYTES;
 pub use self::layout::{CloneEntry, RouterEvent};
@@ -14,14 +14,14 @@ use crate::attach::{AttachPoint, FilterPlace};
 use crate::clock::now_ns;
 use crate::counters::RouterCounters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
-use crate::layout::{MAX_VIPS, Mac, NextHop, port_bits, turn, turn_here};
+use crate::layout::{MAX_VIPS, Mac, NextHop, turn, turn_here};
 use crate::loader::{Aligned, LoadPlan, load};
 use crate::pins::Pins;
 use crate::privileges::RunUser;
 use crate::ring::{HeldPacket, HeldRing};
 use crate::tcp::TcpState;
 use crate::trial::{ProgramTrial, try_frame};
-use crate::{frame, inject, netlink, run};
+use crate::{flow_table, frame, inject, netlink, run};
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/router.bpf.o")));
 
@@ -95,16 +95,12 @@ impl PacketRouter {
                 "a packet router needs room for 1 connection at least".to_owned(),
             ));
         }
-        let links = netlink::links()?;
-        let link = links.iter().find(|link| link.name == config.interface);
-        let link = link.ok_or_else(|| DatapathError::NoInterface { name: config.interface.clone() })?;
-        link.check_ethernet()?;
+        let ifindex = netlink::ethernet_index(&config.interface)?;
         let pins = Pins::open(&config.instance, user)?;
         let sizes = [(CLONES, config.clones), (HELD, config.ring_bytes)];
         let plan = LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &sizes, beside: None };
         let mut loaded = load(&plan, None)?;
-        let ports = loaded.take_map(PORTS)?;
-        watch(&ports, &config.vips)?;
+        flow_table::watch_ports(&loaded.take_map(PORTS)?, &config.vips)?;
         let ring = HeldRing::new(loaded.take_map(HELD)?)?;
         let router = Self {
             clones: loaded.take_map(CLONES)?,
@@ -115,7 +111,7 @@ impl PacketRouter {
             expect: loaded.take_program("plimsoll_expect")?,
             pass: loaded.take_program("plimsoll_pass")?,
             emit: loaded.take_program("plimsoll_emit")?,
-            place: FilterPlace::new(&config.instance, link.index, AttachPoint::Ingress, PRIORITY),
+            place: FilterPlace::new(&config.instance, ifindex, AttachPoint::Ingress, PRIORITY),
             pins,
         };
         router.place.attach(router.route.as_fd())?;
@@ -159,13 +155,8 @@ impl PacketRouter {
     }
 
     fn enter(&self, flow: &Flow, entry: &[u8; CLONE_ENTRY_BYTES]) -> Result<(), DatapathError> {
-        self.clones.update(&flow.key(), entry, MapFlags::ANY).map_err(|error| match error.kind() {
-            ErrorKind::TooBig => {
-                let capacity = self.clones.max_entries();
-                DatapathError::Full { what: "the table of cloned connections", capacity }
-            }
-            _ => DatapathError::of_bpf("cannot enter a cloned connection", BPF_CAPABILITIES, &error),
-        })
+        let table = "the table of cloned connections";
+        flow_table::enter(&self.clones, flow, entry, table, "cannot enter a cloned connection")
     }
 
     /// From now on what the client acknowledges goes to the clone, and what it sends is held. False when there is no such flow.
@@ -223,13 +214,7 @@ impl PacketRouter {
     /// # Errors
     /// The kernel's.
     pub fn remove(&self, flow: &Flow) -> Result<bool, DatapathError> {
-        match self.clones.delete(&flow.key()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => {
-                Err(DatapathError::of_bpf("cannot remove a cloned connection", BPF_CAPABILITIES, &error))
-            }
-        }
+        flow_table::remove(&self.clones, flow, "cannot remove a cloned connection")
     }
 
     /// Flows that are entered.
@@ -299,13 +284,4 @@ impl HeldPacket {
     pub fn is_of_stream(&self) -> bool {
         frame::is_of_stream(&self.frame)
     }
-}
-
-fn watch(ports: &MapHandle, vips: &[SocketAddr]) -> Result<(), DatapathError> {
-    let words = port_bits(vips);
-    let keys: Vec<u8> = (0_u32..).take(words.len()).flat_map(u32::to_ne_bytes).collect();
-    let values: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
-    let updated = ports.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY);
-    updated.map_err(|error| DatapathError::of_bpf("cannot set the watched ports", BPF_CAPABILITIES, &error))
 }

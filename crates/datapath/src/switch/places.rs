@@ -36,8 +36,7 @@ impl SwitchPlaces {
     pub(super) fn links(names: &[String]) -> Result<Vec<NetworkInterface>, DatapathError> {
         let all = netlink::links()?;
         let find = |name: &String| {
-            let link = all.iter().find(|link| link.name == *name);
-            let link = link.ok_or_else(|| DatapathError::NoInterface { name: name.clone() })?;
+            let link = netlink::named(&all, name)?;
             link.check_ethernet()?;
             Ok(link.clone())
         };

@@ -17,7 +17,7 @@ pub use packet::TapSegment;
 use ring::TapRing;
 
 use crate::error::DatapathError;
-use crate::netlink::{LOOPBACK, links};
+use crate::netlink::{LOOPBACK, links, named};
 
 /// Most ports of a tap.
 pub const MOST_PORTS: usize = 32;
@@ -74,10 +74,7 @@ impl PacketTap {
         let what = || format!("cannot observe {}", config.interface);
         let failed = |error| DatapathError::of(what(), NET_RAW, error);
         let links = links()?;
-        let link = links.iter().find(|link| link.name == config.interface);
-        let index = link
-            .map(|link| link.index)
-            .ok_or_else(|| DatapathError::NoInterface { name: config.interface.clone() })?;
+        let index = named(&links, &config.interface)?.index;
         // Without a protocol, so that nothing comes before the filter is there.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM, None).map_err(failed)?;
         socket.attach_filter(&filter::filter(&config.ports, config.copy_bytes)).map_err(failed)?;
