@@ -1,31 +1,25 @@
 //! Starts and stops an agent.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_datapath::{Guard, GuardConfig, HeldRing, Vip, tcp};
 use plimsoll_wire::message::AgentCounts;
 use tokio::sync::oneshot;
 
-use super::config::{AgentConfig, AgentError, LEASES, ServeConfig};
+use super::config::{AgentConfig, AgentError, LEASES};
 use super::queue::SendQueues;
 use super::serve::Serve;
+use super::setup::{CUT_OFF, LOOK, add_vips, listen, wait_until};
 use super::shared::AgentShared;
 use super::threads::{OriginThread, serve_origin, start_control, start_held, start_thread};
-use plimsoll_origin::{OriginConfig, OriginError, OriginService, OriginStats};
+use plimsoll_origin::{OriginError, OriginStats};
 
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
-/// Connections that may wait to be accepted, as far as the system allows.
-const BACKLOG: i32 = 4096;
-/// Interval of checks whether connections are gone.
-const LOOK: Duration = Duration::from_millis(5);
-/// Time for connections that were cut off to be gone.
-const CUT_OFF: Duration = Duration::from_secs(1);
 
 /// Counts of an agent since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -103,14 +97,7 @@ impl PreparedAgent {
         tcp::prepare().map_err(AgentError::Repair)?;
         let asking = |error| AgentError::System { what: "cannot ask the kernel about connections", error };
         let queues = SendQueues::open().map_err(asking)?;
-        let serve = match &config.serve {
-            ServeConfig::Origin(origin) => {
-                let gauge = config.gauge.clone();
-                Serve::Origin(OriginService::new(OriginConfig { gauge, ..OriginConfig::clone(origin) })?)
-            }
-            ServeConfig::Copy(address) => Serve::Copy(*address),
-            ServeConfig::Shim(path) => Serve::Shim(path.clone()),
-        };
+        let serve = Serve::of(&config.serve, &config.gauge)?;
         let listener =
             listen(config.listen).map_err(|error| AgentError::Listen { address: config.listen, error })?;
         let origin = match (config.origin_listen, &serve) {
@@ -129,10 +116,7 @@ impl PreparedAgent {
             ring_bytes: RING_BYTES,
         };
         let (guard, ring) = Guard::open_for(&wanted, user)?;
-        let mut addresses: Vec<IpAddr> = config.vips.iter().map(SocketAddr::ip).collect();
-        addresses.sort_unstable();
-        addresses.dedup();
-        let vips = addresses.iter().map(|&vip| Vip::add(vip, &config.interface)).collect::<Result<_, _>>()?;
+        let vips = add_vips(&config.vips, &config.interface)?;
         Ok(Self { config, queues, serve, listener, origin, guard, ring, vips })
     }
 
@@ -165,15 +149,6 @@ impl PreparedAgent {
     }
 }
 
-/// A listener that does not block.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address)?;
-    // The standard library has 128 wait: beside the noise of strangers, a front-end would have to try again after a second.
-    rustix::net::listen(&listener, BACKLOG)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
 impl Agent {
     /// Sets the virtual addresses up, loads the packet programs, and takes links.
     ///
@@ -198,7 +173,7 @@ impl Agent {
     /// What it has done so far.
     #[must_use]
     pub fn stats(&self) -> AgentStats {
-        stats(&self.shared)
+        self.shared.stats()
     }
 
     /// A handle to keep when the agent itself is being stopped.
@@ -219,21 +194,18 @@ impl Agent {
             let _ = origin.stop.send(());
             (origin.runtime, origin.done)
         });
-        wait_for_none(&shared, shared.config.drain_timeout);
+        wait_until(|| shared.open() == 0 || shared.is_hurried(), shared.config.drain_timeout);
         if shared.open() > 0 {
             tracing::warn!(connections = shared.open(), "connections are cut off");
             shared.cut_all();
-            let deadline = Instant::now() + CUT_OFF;
-            while shared.open() > 0 && Instant::now() < deadline {
-                std::thread::sleep(LOOK);
-            }
+            wait_until(|| shared.open() == 0, CUT_OFF);
         }
         if let Some((runtime, done)) = origin_done {
             let limit = if shared.is_hurried() { LOOK } else { shared.config.drain_timeout };
             let _ = done.recv_timeout(limit);
             runtime.shutdown_timeout(Duration::from_millis(100));
         }
-        let stats = stats(&shared);
+        let stats = shared.stats();
         // Ends the control thread, which drops the senders, which ends the others.
         shared.end();
         let _ = stop.send(());
@@ -253,18 +225,8 @@ impl Agent {
     }
 }
 
-fn stats(shared: &AgentShared) -> AgentStats {
-    let origin = match &shared.serve {
-        Serve::Origin(service) => Some(service.stats()),
-        Serve::Copy(_) | Serve::Shim(_) => None,
-    };
-    AgentStats { counts: shared.counts(), origin }
-}
-
-/// Waits until there is no connection any more.
-fn wait_for_none(shared: &AgentShared, limit: Duration) {
-    let deadline = Instant::now() + limit;
-    while shared.open() > 0 && Instant::now() < deadline && !shared.is_hurried() {
-        std::thread::sleep(LOOK);
+impl AgentShared {
+    fn stats(&self) -> AgentStats {
+        AgentStats { counts: self.counts(), origin: self.serve.origin_stats() }
     }
 }

@@ -80,7 +80,8 @@ pub struct AgentConfig {
 pub(super) const LEASES: u32 = 262_144;
 const MOST_CONNECTIONS: usize = 50_000;
 const STATE_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=11 << 20;
-const MOST_THREADS: usize = 256;
+/// Most threads that serve.
+pub(super) const MOST_THREADS: usize = 256;
 /// Shorter time-outs expire while the other side merely waits for a CPU.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(50);
 
@@ -118,6 +119,31 @@ impl AgentConfig {
         if self.vips.is_empty() {
             return wrong("there is no virtual address; name one at least".to_owned());
         }
+        let Self { max_connections, state_bytes, threads, link_timeout, .. } = *self;
+        CheckedLimits { max_connections, state_bytes, threads, link_timeout }.check()?;
+        if self.window == 0 {
+            return wrong("a window of no handoffs lets none come".to_owned());
+        }
+        if self.origin_listen.is_some() && !matches!(self.serve, ServeConfig::Origin(_)) {
+            return wrong(
+                "--origin-listen: only an origin listens there; give --serve origin:…, or leave --origin-listen out".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Numbers of agents, and of nodes of Socket Cloning, that have bounds.
+pub(super) struct CheckedLimits {
+    pub(super) max_connections: usize,
+    pub(super) state_bytes: usize,
+    pub(super) threads: usize,
+    pub(super) link_timeout: Duration,
+}
+
+impl CheckedLimits {
+    pub(super) fn check(&self) -> Result<(), AgentError> {
+        let wrong = |what: String| Err(AgentError::Config(what));
         if !(1..=MOST_CONNECTIONS).contains(&self.max_connections) {
             return wrong(format!(
                 "{} connections cannot be the most; give 1 to {MOST_CONNECTIONS}",
@@ -140,14 +166,6 @@ impl AgentConfig {
                 "a link cannot be lost after {:?}; give 0.05 s at least",
                 self.link_timeout
             ));
-        }
-        if self.window == 0 {
-            return wrong("a window of no handoffs lets none come".to_owned());
-        }
-        if self.origin_listen.is_some() && !matches!(self.serve, ServeConfig::Origin(_)) {
-            return wrong(
-                "--origin-listen: only an origin listens there; give --serve origin:…, or leave --origin-listen out".to_owned(),
-            );
         }
         Ok(())
     }

@@ -7,16 +7,12 @@ use plimsoll_wire::session::{AgentHandshake, AgentTerms, Established, FrontEndId
 use plimsoll_wire::{Key, random};
 use tokio::net::TcpStream;
 
-use super::config::AgentConfig;
 use super::shared::AgentShared;
 
-/// What the agent tells of itself.
-pub(super) fn terms(config: &AgentConfig) -> AgentTerms {
-    AgentTerms {
-        name: config.name.clone(),
-        window: config.window,
-        most_state_bytes: u32::try_from(config.state_bytes).unwrap_or(u32::MAX),
-    }
+/// What an agent of this name tells of itself.
+pub(super) fn terms(name: &str, window: u32, state_bytes: usize) -> AgentTerms {
+    let most_state_bytes = u32::try_from(state_bytes).unwrap_or(u32::MAX);
+    AgentTerms { name: name.to_owned(), window, most_state_bytes }
 }
 
 /// The agent's part of the handshake.

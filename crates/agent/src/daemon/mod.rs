@@ -27,6 +27,7 @@
 //! belongs, and `outcome` reports each answer. `serve` answers, or a server does by way of `shim`. `client` is the socket;
 //! `connection` is what others may ask of it; `flows` knows where each flow is, and `queue` what the kernel still has to send.
 
+mod accepting;
 mod active;
 mod agent;
 mod client;
@@ -44,9 +45,12 @@ mod noise;
 mod outcome;
 mod placing;
 mod queue;
+mod reports;
 mod serve;
+mod setup;
 mod shared;
 mod shim;
+mod spawn;
 mod succession;
 mod take;
 mod talk;

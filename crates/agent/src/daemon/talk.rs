@@ -36,7 +36,9 @@ const READS: usize = 16;
 
 /// Serves a link to its end.
 pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, source: IpAddr) {
-    let greeted = timeout(HANDSHAKE, greet(&shared.config.key, terms(&shared.config), &mut stream)).await;
+    let config = &shared.config;
+    let own = terms(&config.name, config.window, config.state_bytes);
+    let greeted = timeout(HANDSHAKE, greet(&config.key, own, &mut stream)).await;
     let greeted = greeted.unwrap_or_else(|_| Err("the handshake took too long".to_owned()));
     let established = match greeted.and_then(|established| check_name(&shared, established, source)) {
         Ok(established) => established,

@@ -17,6 +17,17 @@ struct CloneTable {
     clones: HashMap<Flow, (u64, OwnedFd), FixedState>,
 }
 
+impl CloneTable {
+    fn has(&self, flow: &Flow, number: u64) -> bool {
+        self.clones.get(flow).is_some_and(|(of, _)| *of == number)
+    }
+
+    fn take(&mut self, flow: &Flow, number: u64) -> Option<OwnedFd> {
+        let (_, socket) = if self.has(flow, number) { self.clones.remove(flow) } else { None }?;
+        Some(socket)
+    }
+}
+
 fn discard(flow: &Flow, socket: &OwnedFd) {
     if let Err(error) = tcp::discard(socket.as_fd()) {
         tracing::debug!(%error, ?flow, "a clone could not be removed");
@@ -39,9 +50,7 @@ impl Clones {
     /// The clone of this number goes silently, if it is still here.
     pub(super) fn discard(&self, flow: &Flow, number: u64) {
         let mut table = self.table();
-        if table.clones.get(flow).is_some_and(|(of, _)| *of == number)
-            && let Some((_, socket)) = table.clones.remove(flow)
-        {
+        if let Some(socket) = table.take(flow, number) {
             discard(flow, &socket);
         }
     }
@@ -57,16 +66,11 @@ impl Clones {
 
     /// Whether the clone of this number is still here.
     pub(super) fn is_here(&self, flow: &Flow, number: u64) -> bool {
-        self.table().clones.get(flow).is_some_and(|(of, _)| *of == number)
+        self.table().has(flow, number)
     }
 
-    /// Removes the clone of this number; false when another one has its place, or none.
-    pub(super) fn leave(&self, flow: &Flow, number: u64) -> bool {
-        let mut table = self.table();
-        if table.clones.get(flow).is_some_and(|(of, _)| *of == number) {
-            table.clones.remove(flow);
-            return true;
-        }
-        false
+    /// Removes the clone of this number, unless another one has its place.
+    pub(super) fn leave(&self, flow: &Flow, number: u64) {
+        self.table().take(flow, number);
     }
 }

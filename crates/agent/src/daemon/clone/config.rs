@@ -7,7 +7,7 @@ use plimsoll_policy::PolicyChoice;
 use plimsoll_wire::Key;
 use plimsoll_wire::load::LoadGauge;
 
-use super::super::config::{AgentError, ServeConfig};
+use super::super::config::{AgentError, CheckedLimits, ServeConfig};
 
 /// Another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,6 @@ pub struct CloneConfig {
     pub gauge: LoadGauge,
 }
 
-const MOST_CONNECTIONS: usize = 50_000;
 const MOST_PEERS: usize = 255;
 
 impl CloneConfig {
@@ -124,16 +123,8 @@ impl CloneConfig {
                 "a server behind the shim cannot be cloned yet: give an origin, or copy:…".to_owned(),
             );
         }
-        if !(1..=MOST_CONNECTIONS).contains(&self.max_connections) {
-            return wrong(format!(
-                "{} connections cannot be the most; give 1 to {MOST_CONNECTIONS}",
-                self.max_connections
-            ));
-        }
-        if !(1..=256).contains(&self.threads) {
-            return wrong(format!("there cannot be {} threads; give 1 to 256", self.threads));
-        }
-        Ok(())
+        let Self { max_connections, state_bytes, threads, link_timeout, .. } = *self;
+        CheckedLimits { max_connections, state_bytes, threads, link_timeout }.check()
     }
 }
 
@@ -167,5 +158,8 @@ mod tests {
         assert!(wrong(|config| config.serve = ServeConfig::Shim("/run/x".into())).contains("shim"));
         assert!(wrong(|config| config.threads = 0).contains("0 threads"));
         assert!(wrong(|config| config.max_connections = 0).contains("0 connections"));
+        assert!(wrong(|config| config.state_bytes = 0).contains("0 bytes"));
+        // A link is looked at several times within this, and no timer waits for nothing.
+        assert!(wrong(|config| config.link_timeout = Duration::from_nanos(1)).contains("0.05 s"));
     }
 }

@@ -219,6 +219,7 @@ mod tests {
             (0..50).map(|n| mapping.place(format!("/{n}").as_bytes(), false).place).collect();
         assert!(places.contains(&NodePlace::Peer(0)) && places.contains(&NodePlace::Here));
     }
+
     #[test]
     fn what_is_known_to_be_small_is_answered_here() {
         let mapping = with_least("a", 1000);

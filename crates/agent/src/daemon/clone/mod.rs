@@ -4,14 +4,13 @@
 //! Each thread has connections, and a link to each other node for the clones that it asks for. `original` leads a connection from
 //! request to request; `mapping` says which node answers; `cloning` has a clone made by way of a `peer_link`, waits for the end of
 //! its answer, and brings the original up to there. `made` is the other side: it makes clones that come by a `server_link`, and has
-//! them answer. `events` hands out what the packet router reports; `originals` and `clones` know the connections that it is
+//! them answer. `originals` and `clones` know the connections that it is
 //! about. `frames` is what both kinds of links have in common.
 
 mod clones;
 mod cloning;
 mod config;
 mod counters;
-mod events;
 mod frames;
 mod made;
 mod mapping;

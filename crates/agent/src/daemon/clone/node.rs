@@ -1,37 +1,30 @@
 //! Starts and stops a node.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_datapath::{HeldRing, PacketRouter, PacketRouterConfig, RouterEvent, Vip, tcp};
-use plimsoll_origin::{OriginConfig, OriginService};
 use tokio::sync::oneshot;
 
-use super::super::config::{AgentError, ServeConfig};
+use super::super::config::AgentError;
 use super::super::serve::Serve;
+use super::super::setup::{CUT_OFF, add_vips, listen, wait_until};
 use super::config::CloneConfig;
 use super::counters::CloneStats;
-use super::events::start_events;
 use super::mapping::Mapping;
 use super::shared::{CloneShared, NodePhase};
-use super::threads::{start_links, start_serving};
+use super::threads::{start_events, start_links, start_serving};
 
 /// The most connections that are cloned at a time.
 const CLONES: u32 = 65_536;
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
-/// Connections that may wait to be accepted, as far as the system allows.
-const BACKLOG: i32 = 4096;
-/// Interval of checks whether connections are gone.
-const LOOK: Duration = Duration::from_millis(5);
 /// Time for clients that were reset.
 const AFTER_CUT: Duration = Duration::from_millis(300);
-/// Time for connections that were cut off to be gone.
-const CUT_OFF: Duration = Duration::from_secs(1);
 
 /// A node that has what takes privileges: bound sockets, a loaded packet program and addresses. It has no thread yet, so that
 /// the process can give its privileges away.
@@ -61,14 +54,7 @@ impl PreparedCloneNode {
     pub fn new(config: CloneConfig, user: Option<&RunUser>) -> Result<Self, AgentError> {
         config.check()?;
         tcp::prepare().map_err(AgentError::Repair)?;
-        let serve = match &config.serve {
-            ServeConfig::Origin(origin) => {
-                let gauge = config.gauge.clone();
-                Serve::Origin(OriginService::new(OriginConfig { gauge, ..OriginConfig::clone(origin) })?)
-            }
-            ServeConfig::Copy(address) => Serve::Copy(*address),
-            ServeConfig::Shim(path) => Serve::Shim(path.clone()),
-        };
+        let serve = Serve::of(&config.serve, &config.gauge)?;
         let mapping = Mapping::new(&config)?;
         let at = |address| move |error| AgentError::Listen { address, error };
         let listener = listen(config.listen).map_err(at(config.listen))?;
@@ -80,10 +66,7 @@ impl PreparedCloneNode {
             ring_bytes: RING_BYTES,
         };
         let (router, ring) = PacketRouter::open(&wanted, user)?;
-        let mut addresses: Vec<IpAddr> = config.vips.iter().map(SocketAddr::ip).collect();
-        addresses.sort_unstable();
-        addresses.dedup();
-        let vips = addresses.iter().map(|&vip| Vip::add(vip, &config.interface)).collect::<Result<_, _>>()?;
+        let vips = add_vips(&config.vips, &config.interface)?;
         let listen_at = |vip: &SocketAddr| listen(*vip).map_err(at(*vip));
         let clients = config.vips.iter().map(listen_at).collect::<Result<_, _>>()?;
         Ok(Self { config, serve, mapping, listener, clients, router, ring, vips })
@@ -114,14 +97,6 @@ impl PreparedCloneNode {
         threads.push(start_events(Arc::clone(&shared), ring)?);
         Ok(CloneNode { shared, vips, address, links, stop, threads })
     }
-}
-
-/// A listener that does not block.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address)?;
-    rustix::net::listen(&listener, BACKLOG)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }
 
 /// A running node. If dropped, it runs until the process ends, and its packet program stays.
@@ -186,11 +161,11 @@ impl CloneNode {
     pub fn stop(self) -> Result<CloneStats, AgentError> {
         let Self { shared, vips, links, stop, threads, .. } = self;
         shared.phase.send_replace(NodePhase::Stopping);
-        wait_for_none(&shared, shared.config.drain_timeout);
+        wait_until(|| shared.open() == 0, shared.config.drain_timeout);
         if shared.open() > 0 {
             tracing::warn!(connections = shared.open(), "connections are cut off");
             shared.phase.send_replace(NodePhase::Cut);
-            wait_for_none(&shared, CUT_OFF);
+            wait_until(|| shared.open() == 0, CUT_OFF);
             // Clients whose numbers are others than we know ask once more (RFC 5961), and need an answer from the address.
             std::thread::sleep(AFTER_CUT);
         }
@@ -211,13 +186,5 @@ impl CloneNode {
         }
         undone?;
         Ok(stats)
-    }
-}
-
-/// Waits until there is no connection any more.
-fn wait_for_none(shared: &CloneShared, limit: Duration) {
-    let deadline = Instant::now() + limit;
-    while shared.open() > 0 && Instant::now() < deadline {
-        std::thread::sleep(LOOK);
     }
 }

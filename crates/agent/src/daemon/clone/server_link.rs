@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use plimsoll_wire::cloning::{FromClone, ToClone};
 use plimsoll_wire::codec::messages;
-use plimsoll_wire::session::AgentTerms;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::super::greet::greet;
+use super::super::greet::{greet, terms};
 use super::counters::CloneCounters;
 use super::frames::{FrameSink, FramesEnd, run_frames};
 use super::made::{CloneOrder, ServerLink, make, over};
@@ -25,12 +24,8 @@ const WINDOW: u32 = 4096;
 /// Serves a link to its end.
 pub(super) async fn serve(shared: Arc<CloneShared>, mut stream: TcpStream, source: IpAddr) {
     let config = &shared.config;
-    let terms = AgentTerms {
-        name: config.name.clone(),
-        window: WINDOW,
-        most_state_bytes: u32::try_from(config.state_bytes).unwrap_or(u32::MAX),
-    };
-    let greeted = timeout(HANDSHAKE, greet(&config.key, terms, &mut stream)).await;
+    let own = terms(&config.name, WINDOW, config.state_bytes);
+    let greeted = timeout(HANDSHAKE, greet(&config.key, own, &mut stream)).await;
     let greeted = greeted.unwrap_or_else(|_| Err("the handshake took too long".to_owned()));
     let established = match greeted {
         Ok(established) => established,

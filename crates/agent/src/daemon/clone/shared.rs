@@ -82,11 +82,7 @@ impl CloneShared {
             tracing::debug!(%error, "the packet router's counters could not be read");
             RouterCounters::default()
         });
-        let origin = match &self.serve {
-            Serve::Origin(service) => Some(service.stats()),
-            Serve::Copy(_) | Serve::Shim(_) => None,
-        };
-        self.counters.stats(router, origin)
+        self.counters.stats(router, self.serve.origin_stats())
     }
 
     pub(super) fn is_stopping(&self) -> bool {

@@ -1,36 +1,28 @@
 //! The threads of a node.
 
-use std::net::{IpAddr, TcpListener as StdListener, TcpStream as StdStream};
+use std::net::{IpAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Builder;
+use plimsoll_datapath::{HeldRing, RouterEvent};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-use super::super::config::AgentError;
+use super::super::accepting::{AFTER_FAILURE, AcceptedLink, LinkHost, accept_links, serve_links};
+use super::super::config::{AgentError, MOST_THREADS};
+use super::super::reports::take_reports;
+use super::super::spawn::{spawn_with_runtime, told_to_stop};
 use super::peer_link::PeerLink;
 use super::shared::{CloneShared, NodePhase};
 use super::{original, server_link};
 
-/// Pause after a failure to accept, such as for lack of file descriptors.
-const AFTER_FAILURE: Duration = Duration::from_millis(50);
-
-/// A link on its way to its thread.
-pub(super) type AcceptedLink = (StdStream, IpAddr);
-
 pub(super) struct ServingThread {
     pub(super) links: UnboundedSender<AcceptedLink>,
     pub(super) thread: JoinHandle<()>,
-}
-
-fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> AgentError {
-    move |error| AgentError::System { what, error }
 }
 
 /// A thread that accepts clients at these listeners, and has links. It ends when the sender of links is dropped.
@@ -41,23 +33,14 @@ pub(super) fn start_serving(
 ) -> Result<ServingThread, AgentError> {
     let (links, accepted) = unbounded_channel();
     let shared = Arc::clone(shared);
-    let runtime =
-        Builder::new_current_thread().enable_all().build().map_err(system("cannot start a thread"))?;
-    let serve = move || {
-        let local = LocalSet::new();
-        local.block_on(&runtime, serve(shared, listeners, accepted));
-        // Before the runtime, which its sockets and timers need.
-        drop(local);
-        runtime.shutdown_background();
-    };
-    let thread = std::thread::Builder::new().name(format!("clone-{number}")).spawn(serve);
-    Ok(ServingThread { links, thread: thread.map_err(system("cannot start a thread"))? })
+    let serve = move || serve(shared, listeners, accepted);
+    Ok(ServingThread { links, thread: spawn_with_runtime(format!("clone-{number}"), serve)? })
 }
 
 async fn serve(
     shared: Arc<CloneShared>,
     listeners: Vec<StdListener>,
-    mut accepted: UnboundedReceiver<AcceptedLink>,
+    accepted: UnboundedReceiver<AcceptedLink>,
 ) {
     let links: Vec<_> = (0..shared.config.peers.len()).map(|peer| Rc::new(PeerLink::new(peer))).collect();
     for link in &links {
@@ -67,15 +50,7 @@ async fn serve(
     for listener in listeners {
         spawn_local(accept_clients(Arc::clone(&shared), Rc::clone(&links), listener));
     }
-    while let Some((stream, source)) = accepted.recv().await {
-        let shared = Arc::clone(&shared);
-        spawn_local(async move {
-            match TcpStream::from_std(stream) {
-                Ok(stream) => server_link::serve(shared, stream, source).await,
-                Err(error) => tracing::warn!(%error, "a link could not be watched"),
-            }
-        });
-    }
+    serve_links(accepted, |stream, source| server_link::serve(Arc::clone(&shared), stream, source)).await;
 }
 
 async fn accept_clients(shared: Arc<CloneShared>, links: Rc<Vec<Rc<PeerLink>>>, listener: StdListener) {
@@ -108,52 +83,39 @@ pub(super) fn start_links(
     threads: Vec<UnboundedSender<AcceptedLink>>,
     stopped: oneshot::Receiver<()>,
 ) -> Result<JoinHandle<()>, AgentError> {
-    let runtime =
-        Builder::new_current_thread().enable_all().build().map_err(system("cannot start a thread"))?;
-    let run = move || {
-        runtime.block_on(async {
-            tokio::select! {
-                () = accept_links(&shared, listener, &threads) => {}
-                // Fails when the node was dropped: it keeps running.
-                () = async { if stopped.await.is_err() { std::future::pending().await } } => {}
-            }
-        });
+    // Each thread of another node has one.
+    let most = shared.config.peers.len() * MOST_THREADS;
+    let accept = move || async move {
+        tokio::select! {
+            () = accept_links(&*shared, listener, most, &threads) => {}
+            () = told_to_stop(stopped) => {}
+        }
     };
-    let thread = std::thread::Builder::new().name("clone-links".to_owned()).spawn(run);
-    thread.map_err(system("cannot start a thread"))
+    spawn_with_runtime("clone-links".to_owned(), accept)
 }
 
-async fn accept_links(
-    shared: &CloneShared,
-    listener: StdListener,
-    threads: &[UnboundedSender<AcceptedLink>],
-) {
-    let listener = match TcpListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "links cannot be accepted"),
-    };
-    let mut turn: usize = 0;
-    loop {
-        let accepted = match listener.accept().await {
-            Ok((stream, source)) => stream.into_std().map(|stream| (stream, source.ip().to_canonical())),
-            Err(error) => Err(error),
-        };
-        let (stream, source) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a link could not be accepted");
-                sleep(AFTER_FAILURE).await;
-                continue;
-            }
-        };
-        if !shared.config.peers.iter().any(|peer| peer.address.ip() == source) {
-            shared.refused_link(source, "its address is no node's");
-            continue;
-        }
-        // There is at least one thread, and threads end after this one.
-        if let Some(sender) = threads.get(turn % threads.len().max(1)) {
-            let _ = sender.send((stream, source));
-        }
-        turn = turn.wrapping_add(1);
+impl LinkHost for CloneShared {
+    fn stranger(&self, source: IpAddr) -> Option<&'static str> {
+        let known = self.config.peers.iter().any(|peer| peer.address.ip() == source);
+        (!known).then_some("its address is no node's")
     }
+
+    fn refused_link(&self, source: IpAddr, why: &str) {
+        Self::refused_link(self, source, why);
+    }
+}
+
+/// The thread that takes what the packet router reports.
+pub(super) fn start_events(
+    shared: Arc<CloneShared>,
+    ring: HeldRing<RouterEvent>,
+) -> Result<JoinHandle<()>, AgentError> {
+    let ended = Arc::clone(&shared);
+    let take = move |event| match event {
+        RouterEvent::Packet(packet) => shared.originals.held(&shared.router, packet),
+        RouterEvent::Acknowledged(flow) | RouterEvent::Reset(flow) | RouterEvent::Forged(flow) => {
+            shared.originals.told(&flow);
+        }
+    };
+    take_reports("clone-events", ring, move || ended.has_ended(), take)
 }

@@ -14,8 +14,10 @@ pub(super) use self::origin::answer_short;
 pub(super) use self::rest::{Beginning, BegunAnswer, begin, rest, write_rest};
 use super::client::ClientConnection;
 use super::closing::Closing;
+use super::config::ServeConfig;
 use super::head::{Foreign, Outline};
-use plimsoll_origin::OriginService;
+use plimsoll_origin::{OriginConfig, OriginError, OriginService, OriginStats};
+use plimsoll_wire::load::LoadGauge;
 
 /// What answers.
 #[derive(Debug, Clone)]
@@ -35,6 +37,29 @@ pub(super) enum Session<'a> {
 }
 
 impl Serve {
+    /// What is configured; the origin counts what it answers with `gauge`.
+    ///
+    /// # Errors
+    /// When the origin's configuration is invalid.
+    pub(super) fn of(config: &ServeConfig, gauge: &LoadGauge) -> Result<Self, OriginError> {
+        Ok(match config {
+            ServeConfig::Origin(origin) => {
+                let origin = OriginConfig { gauge: gauge.clone(), ..OriginConfig::clone(origin) };
+                Self::Origin(OriginService::new(origin)?)
+            }
+            ServeConfig::Copy(address) => Self::Copy(*address),
+            ServeConfig::Shim(path) => Self::Shim(path.clone()),
+        })
+    }
+
+    /// Counts of the origin, if it answers.
+    pub(super) fn origin_stats(&self) -> Option<OriginStats> {
+        match self {
+            Self::Origin(service) => Some(service.stats()),
+            Self::Copy(_) | Self::Shim(_) => None,
+        }
+    }
+
     /// A session for a connection; `None` if its bytes do not pass through the agent.
     pub(super) fn session(&self) -> Option<Session<'_>> {
         match self {

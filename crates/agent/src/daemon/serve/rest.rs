@@ -91,18 +91,27 @@ impl BegunAnswer {
     }
 
     /// Sends the rest here.
-    pub(in super::super) async fn finish(mut self, client: &mut ClientConnection) -> Answer {
-        let mut answer = self.answer;
-        loop {
-            if client.write(b"", &self.read).await.is_err() {
-                return Answer { then: AfterAnswer::Abort, ..answer };
-            }
-            answer.content_bytes += self.read.len() as u64;
-            match self.body.frame().await {
-                Some(Ok(frame)) => self.read = frame.into_data().unwrap_or_default(),
-                Some(Err(_)) => return Answer { then: AfterAnswer::Abort, ..answer },
-                None => return Answer { complete: true, ..answer },
-            }
+    pub(in super::super) async fn finish(self, client: &mut ClientConnection) -> Answer {
+        write_left(client, self.read, self.body, self.answer).await
+    }
+}
+
+/// Writes what was read and what is left of the body; `answer` says what was written before.
+async fn write_left(
+    client: &mut ClientConnection,
+    mut read: Bytes,
+    mut body: OriginBody,
+    mut answer: Answer,
+) -> Answer {
+    loop {
+        if client.write(b"", &read).await.is_err() {
+            return Answer { then: AfterAnswer::Abort, ..answer };
+        }
+        answer.content_bytes += read.len() as u64;
+        match body.frame().await {
+            Some(Ok(frame)) => read = frame.into_data().unwrap_or_default(),
+            Some(Err(_)) => return Answer { then: AfterAnswer::Abort, ..answer },
+            None => return Answer { complete: true, ..answer },
         }
     }
 }
@@ -138,9 +147,7 @@ pub(in super::super) async fn write_rest(
     response: Response<OriginBody>,
 ) -> Answer {
     let answer = Answer { status: 200, then: AfterAnswer::KeepAlive, ..Answer::NONE };
-    let sent = SentPart { from: 0, left: 0, etag: String::new() };
-    let (body, read, head) = (response.into_body(), Bytes::new(), Vec::new());
-    BegunAnswer { body, read, answer, head, sent }.finish(client).await
+    write_left(client, Bytes::new(), response.into_body(), answer).await
 }
 
 fn etag_of(headers: &HeaderMap) -> Option<String> {
