@@ -19,17 +19,17 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use plimsoll_datapath::NextHop;
-use plimsoll_datapath::switch::{
-    ChoiceRings, FrameTag, Switch, SwitchConfig, SwitchConn, SwitchHook, Transport,
-};
-use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, Assigned, BackendId, Cluster, Core, Ending, Kind, Outcome, Request,
-    TargetId, Time, build,
-};
+use plimsoll_datapath::switch::{ChoiceRings, FrameTag, Switch, SwitchConfig, SwitchHook, Transport};
+use plimsoll_policy::{BackendId, Rng};
 use plimsoll_switch::{
-    ConnTimes, Distributor, SwitchBackend, SwitchBackendState, SwitchCommand, SwitchLoop, SwitchOptions,
+    ConnTimes, SwitchBackend, SwitchBackendState, SwitchCommand, SwitchLoop, SwitchOptions,
 };
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+#[path = "ring_depths/own_core.rs"]
+mod own_core;
+
+use own_core::OwnCore;
 
 const BACKENDS: u8 = 8;
 const OPEN: f64 = 400.0;
@@ -41,71 +41,6 @@ const ACK: u8 = 0x10;
 const FIN_ACK: u8 = 0x11;
 
 type Failure = Box<dyn Error + Send + Sync>;
-
-/// Decides by a core of its own.
-struct OwnCore {
-    core: Core,
-    numbers: u64,
-    origin: Instant,
-}
-
-impl OwnCore {
-    fn new(policy: &str) -> Result<Self, Failure> {
-        let policy = build(policy, &plimsoll_policy::BuildContext::default(), &[])?;
-        let admission = AdmissionControl { limit: AdmissionLimit::Unlimited, queue: 0 };
-        let core = Core::new(policy, Cluster::new(BACKENDS.into()), admission);
-        Ok(Self { core, numbers: 0, origin: Instant::now() })
-    }
-
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-}
-
-impl Distributor for OwnCore {
-    type Assignment = Assigned;
-
-    fn prepare(&mut self) -> Option<Assigned> {
-        self.numbers += 1;
-        self.core.prepare(self.numbers, self.now())
-    }
-
-    fn backend(&self, assignment: &Assigned) -> BackendId {
-        assignment.backend
-    }
-
-    fn take(&mut self, assignment: &mut Assigned, _: &SwitchConn) {
-        let request = Request { kind: Kind::Connection, ..Request::of(assignment.number, TargetId(0)) };
-        self.core.take(assignment, &request, self.now());
-    }
-
-    fn withdraw(&mut self, assignment: Assigned) {
-        self.core.withdraw(assignment, self.now());
-    }
-
-    fn stay(&mut self, backend: BackendId, _: &SwitchConn) -> Assigned {
-        self.numbers += 1;
-        self.core.stay(backend, self.numbers, TargetId(0), self.now())
-    }
-
-    fn complete(&mut self, assignment: Assigned, outcome: Outcome) {
-        self.core.complete(&assignment, Ending { outcome, size_bytes: None }, self.now());
-    }
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn exponential(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let unit = ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
-        -(1.0 - unit).ln()
-    }
-}
 
 fn frame(number: u32, flags: u8, seq: u32) -> Vec<u8> {
     let mut frame = vec![0; 12];
@@ -145,7 +80,7 @@ impl Bed {
     /// Begins connections, each once the ring has `needed` choices, and ends them. Returns by how much the fullest back-end exceeds the
     /// mean, in percent.
     fn run(&self, connections: u32, seed: u64, needed: usize) -> Result<f64, Failure> {
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed, 0);
         let (mut ends, mut open) = (BTreeMap::new(), [0_u32; BACKENDS as usize]);
         let (mut now, mut excess, mut measured) = (0.0, 0.0, 0_u32);
         for number in 0..connections {
@@ -232,7 +167,7 @@ fn measured(
         let service: SocketAddr = ([10, 0, 0, 1], 80).into();
         sender.send(SwitchCommand::Services(vec![(service, Transport::Tcp)]))?;
         sender.send(SwitchCommand::Backends(backends()))?;
-        let running = SwitchLoop::new(Arc::clone(&switch), OwnCore::new(policy)?, options)?;
+        let running = SwitchLoop::new(Arc::clone(&switch), OwnCore::new(policy, BACKENDS.into())?, options)?;
         sched_setaffinity(None, &cpus.all)?;
         let thread = std::thread::spawn(move || running.run(&receiver, |_| {}));
         sched_setaffinity(None, &cpus.one)?;

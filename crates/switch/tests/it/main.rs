@@ -4,4 +4,6 @@
 mod book;
 mod faults;
 mod live;
+#[path = "../../examples/ring_depths/own_core.rs"]
+mod own_core;
 mod world;

@@ -6,20 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use plimsoll_datapath::switch::{FrameTag, Switch, SwitchConfig, SwitchConn, SwitchHook, Transport};
+use plimsoll_datapath::switch::{FrameTag, Switch, SwitchConfig, SwitchHook, Transport};
 use plimsoll_datapath::{DatapathError, NextHop, Vip, neighbor};
 use plimsoll_lab::{Lab, LabConfig, Node};
-use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, Assigned, BackendId, Cluster, Core, Ending, Kind, Outcome, Request,
-    TargetId, Time, build,
-};
+use plimsoll_policy::BackendId;
 use plimsoll_switch::{
-    BookCounts, ConnTimes, Distributor, SwitchBackend, SwitchBackendState, SwitchCommand, SwitchLoop,
-    SwitchOptions,
+    BookCounts, ConnTimes, SwitchBackend, SwitchBackendState, SwitchCommand, SwitchLoop, SwitchOptions,
 };
 use plimsoll_testkit::{PATIENCE, eventually, unique_name, wait_for};
+
+use crate::own_core::OwnCore;
 
 pub(crate) const BACKENDS: u16 = 3;
 pub(crate) const PORT: u16 = 80;
@@ -35,60 +33,10 @@ pub(crate) const OPTIONS: SwitchOptions = SwitchOptions {
     seed: 5,
 };
 
-const UNLIMITED: AdmissionControl = AdmissionControl { limit: AdmissionLimit::Unlimited, queue: 0 };
-
-/// Decides by a core of its own.
-pub(crate) struct OwnCore {
-    core: Core,
-    numbers: u64,
-    origin: Instant,
-}
-
 impl OwnCore {
-    pub(crate) fn new(policy: &str) -> Self {
-        let policy = build(policy, &plimsoll_policy::BuildContext::default(), &[]).unwrap();
-        let cluster = Cluster::new(BACKENDS.into());
-        Self { core: Core::new(policy, cluster, UNLIMITED), numbers: 0, origin: Instant::now() }
-    }
-
     pub(crate) fn loads(&self) -> Vec<u32> {
         let view = self.core.view();
         view.ids().map(|b| view.own_load(b)).collect()
-    }
-
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap())
-    }
-}
-
-impl Distributor for OwnCore {
-    type Assignment = Assigned;
-
-    fn prepare(&mut self) -> Option<Assigned> {
-        self.numbers += 1;
-        self.core.prepare(self.numbers, self.now())
-    }
-
-    fn backend(&self, assignment: &Assigned) -> BackendId {
-        assignment.backend
-    }
-
-    fn take(&mut self, assignment: &mut Assigned, _: &SwitchConn) {
-        let request = Request { kind: Kind::Connection, ..Request::of(assignment.number, TargetId(0)) };
-        self.core.take(assignment, &request, self.now());
-    }
-
-    fn withdraw(&mut self, assignment: Assigned) {
-        self.core.withdraw(assignment, self.now());
-    }
-
-    fn stay(&mut self, backend: BackendId, _: &SwitchConn) -> Assigned {
-        self.numbers += 1;
-        self.core.stay(backend, self.numbers, TargetId(0), self.now())
-    }
-
-    fn complete(&mut self, assignment: Assigned, outcome: Outcome) {
-        self.core.complete(&assignment, Ending { outcome, size_bytes: None }, self.now());
     }
 }
 
@@ -215,7 +163,7 @@ impl World {
         let services = [self.vip(), self.vip_v6()].map(|vip| (vip, Transport::Tcp)).to_vec();
         sender.send(SwitchCommand::Services(services)).unwrap();
         sender.send(SwitchCommand::Backends(self.backends(&[]))).unwrap();
-        let by = OwnCore::new(policy);
+        let by = OwnCore::new(policy, BACKENDS.into()).unwrap();
         let running = SwitchLoop::new(Arc::clone(&switch), by, options).unwrap();
         let shown = Arc::new(Mutex::new(Shown::default()));
         let show = Arc::clone(&shown);
