@@ -108,6 +108,29 @@ impl PaperReference {
 /// A value under some condition; of a run that was not made, `None`.
 pub(crate) type Conditioned = (String, Option<f64>);
 
+/// One value, under no condition.
+pub(crate) fn once(value: Option<f64>) -> Vec<Conditioned> {
+    vec![(String::new(), value)]
+}
+
+/// A claim's measurements, result by result: `origin` says of which workload and seed a result is. What was not measured is left
+/// out.
+pub(crate) fn measure_each<R>(
+    results: &[R],
+    origin: impl Fn(&R) -> (String, u64),
+    values: fn(&R) -> Vec<Conditioned>,
+) -> Vec<Measured> {
+    let mut measured = Vec::new();
+    for of in results {
+        let (workload, seed) = origin(of);
+        for (condition, value) in values(of) {
+            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
+            measured.push(Measured { workload: workload.clone(), seed, condition, value });
+        }
+    }
+    measured
+}
+
 /// A claim with its measurements, not yet judged.
 pub(crate) struct MeasuredClaim {
     pub(crate) id: &'static str,

@@ -1,10 +1,10 @@
 //! Declaration and measurement of this study's claims.
 
-use plimsoll_report::{Claim, Measured};
+use plimsoll_report::Claim;
 
 use super::results::{MicroResults, SiteResults};
-pub(super) use crate::judge::Conditioned;
-use crate::judge::{MeasuredClaim, PaperReference, Rule};
+pub(super) use crate::judge::{Conditioned, once};
+use crate::judge::{MeasuredClaim, PaperReference, Rule, measure_each};
 
 /// Results that claims are measured on.
 pub(super) trait StudyResults {
@@ -40,25 +40,12 @@ pub(super) struct CloningClaimSpec<R> {
     pub(super) explanation: fn(&[R]) -> String,
 }
 
-/// One value, under no condition.
-pub(super) fn once(value: Option<f64>) -> Vec<Conditioned> {
-    vec![(String::new(), value)]
-}
-
 /// Measures claims; those whose runs were not made are left out.
 pub(super) fn evaluate<R: StudyResults>(specs: &[CloningClaimSpec<R>], results: &[R]) -> Vec<Claim> {
     specs.iter().filter_map(|spec| measure(spec, results)).collect()
 }
 
 fn measure<R: StudyResults>(spec: &CloningClaimSpec<R>, results: &[R]) -> Option<Claim> {
-    let mut measured: Vec<Measured> = Vec::new();
-    for of in results {
-        let (workload, seed) = of.origin();
-        for (condition, value) in (spec.values)(of) {
-            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
-            measured.push(Measured { workload: workload.clone(), seed, condition, value });
-        }
-    }
     let finding = MeasuredClaim {
         id: spec.id,
         place: spec.place,
@@ -67,7 +54,7 @@ fn measure<R: StudyResults>(spec: &CloningClaimSpec<R>, results: &[R]) -> Option
         paper_text: spec.paper_text,
         unit: spec.unit,
         rule: spec.rule,
-        measured,
+        measured: measure_each(results, StudyResults::origin, spec.values),
         explanation: (spec.explanation)(results),
     };
     finding.claim()

@@ -1,11 +1,11 @@
 //! Declaration and measurement of this study's claims.
 
-use plimsoll_report::{Claim, Measured};
+use plimsoll_report::Claim;
 
 use super::cells::CsldPart;
 use super::results::CsldResults;
-pub(super) use crate::judge::Conditioned;
-use crate::judge::{MeasuredClaim, PaperReference, Rule};
+pub(super) use crate::judge::{Conditioned, once};
+use crate::judge::{MeasuredClaim, PaperReference, Rule, measure_each};
 
 /// A claim of the paper, or a control.
 pub(super) struct CsldClaimSpec {
@@ -28,11 +28,6 @@ pub(super) fn unexplained(_: &[CsldResults]) -> String {
     String::new()
 }
 
-/// One value, under no condition.
-pub(super) fn once(value: Option<f64>) -> Vec<Conditioned> {
-    vec![(String::new(), value)]
-}
-
 /// Values of cases of table 4.
 pub(super) fn by_case(
     numbers: impl IntoIterator<Item = u32>,
@@ -47,14 +42,6 @@ pub(super) fn evaluate(specs: &[CsldClaimSpec], part: CsldPart, seeds: &[CsldRes
 }
 
 fn measure(spec: &CsldClaimSpec, seeds: &[CsldResults]) -> Option<Claim> {
-    let mut measured: Vec<Measured> = Vec::new();
-    for results in seeds {
-        for (condition, value) in (spec.values)(results) {
-            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
-            let (workload, seed) = (WORKLOAD.to_owned(), results.seed);
-            measured.push(Measured { workload, seed, condition, value });
-        }
-    }
     let finding = MeasuredClaim {
         id: spec.id,
         place: spec.place,
@@ -63,7 +50,7 @@ fn measure(spec: &CsldClaimSpec, seeds: &[CsldResults]) -> Option<Claim> {
         paper_text: spec.paper_text,
         unit: spec.unit,
         rule: spec.rule,
-        measured,
+        measured: measure_each(seeds, |results| (WORKLOAD.to_owned(), results.seed), spec.values),
         explanation: (spec.explanation)(seeds),
     };
     finding.claim()
