@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use plimsoll_lab::CpuMeter;
 
 use crate::load::{Load, Sample};
+use crate::profile::record;
 
-const FREQUENCY: &str = "5000";
 /// Where samples of interrupts between CPUs are booked: what sends one, and where the kernel lets interrupts in again after it
 /// came, because the clock that takes samples is an interrupt, too.
 const OF_INTERRUPTS: [&str; 2] = ["native_write_msr", "handle_softirqs"];
@@ -19,11 +19,7 @@ const METER: &str = "cpu-meter";
 /// Runs the load under `perf record` on this CPU. Returns what it came to, and which share of the CPU time was interrupts between
 /// CPUs.
 pub fn run(load: &Load<'_>, cpu: usize, meter: &CpuMeter) -> Result<(Sample, f64)> {
-    let file = std::env::temp_dir().join(format!("plimsoll-direct-{}.perf", std::process::id()));
-    let mut record = Command::new("perf");
-    record.args(["record", "-q", "-F", FREQUENCY, "-C", &cpu.to_string(), "-o"]).arg(&file);
-    record.args(["--", "sleep", &load.seconds.to_string()]).stderr(Stdio::null());
-    let mut recording = record.spawn().context("run perf")?;
+    let (mut recording, file) = record(cpu, load.seconds, &[])?;
     let sample = load.run(meter);
     recording.wait()?;
     let mut report = Command::new("perf");

@@ -1,6 +1,7 @@
 //! One case under `perf`, to see where the time of the front-end's CPU goes.
 
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use plimsoll_lab::{CpuMeter, CpuPlan};
@@ -18,15 +19,20 @@ pub fn run(beds: &Beds, case: &str, size: &str, plan: &CpuPlan) -> Result<()> {
     let meter = CpuMeter::start(plan.front_end)?;
     println!("{}, {size} B: {:#?}", case.name, run_one(beds, case, size_bytes, SECONDS, &meter)?);
     drop(meter);
-    let file = std::env::temp_dir().join(format!("plimsoll-handoff-{}.perf", std::process::id()));
-    let mut record = Command::new("perf");
-    record.args(["record", "-q", "-g", "-F", FREQUENCY, "-C", &plan.front_end.to_string(), "-o"]).arg(&file);
-    record.args(["--", "sleep", &SECONDS.to_string()]).stderr(Stdio::null());
-    let mut recording = record.spawn().context("run perf")?;
+    let (mut recording, file) = record(plan.front_end, SECONDS, &["-g"])?;
     let other = CpuMeter::start(plan.others[0])?;
     let sample = run_one(beds, case, size_bytes, SECONDS, &other)?;
     recording.wait()?;
     println!("{:.3} CPUs for other programs meanwhile", sample.other_cpus);
     println!("perf report -i {}", file.display());
     Ok(())
+}
+
+/// Has `perf` record samples of this CPU for so many seconds. Returns its process and the file that it writes.
+pub fn record(cpu: usize, seconds: u64, more: &[&str]) -> Result<(Child, PathBuf)> {
+    let file = std::env::temp_dir().join(format!("plimsoll-handoff-{}.perf", std::process::id()));
+    let mut record = Command::new("perf");
+    record.args(["record", "-q", "-F", FREQUENCY, "-C", &cpu.to_string()]).args(more).arg("-o").arg(&file);
+    record.args(["--", "sleep", &seconds.to_string()]).stderr(Stdio::null());
+    Ok((record.spawn().context("run perf")?, file))
 }
