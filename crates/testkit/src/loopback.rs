@@ -18,17 +18,17 @@ pub struct OwnLoopback {
 }
 
 impl OwnLoopback {
-    /// An address that nobody has.
+    /// An address that nobody has, and that nobody in this process had before: a thread of a test that has ended may still
+    /// listen there.
     ///
     /// # Panics
     /// When there is none.
     #[must_use]
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let start = process::id().wrapping_mul(61).wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
-        for number in 0..60_000_u32 {
-            let [_, _, high, low] = start.wrapping_add(number).to_be_bytes();
-            let address = Ipv4Addr::new(127, 77, high, low.clamp(1, 254));
+        for _ in 0..60_000_u32 {
+            let number = process::id().wrapping_mul(61).wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+            let address = numbered(number);
             if let Ok(held) = TcpListener::bind((address, HELD_PORT)) {
                 return Self { address, _held: held };
             }
@@ -47,6 +47,14 @@ impl OwnLoopback {
     }
 }
 
+/// The address of this number. Its last byte is never that of a network or a broadcast.
+fn numbered(number: u32) -> Ipv4Addr {
+    const HOSTS: u32 = 254;
+    let [.., high] = (number / HOSTS).to_be_bytes();
+    let [.., low] = (number % HOSTS + 1).to_be_bytes();
+    Ipv4Addr::new(127, 77, high, low)
+}
+
 impl Default for OwnLoopback {
     fn default() -> Self {
         Self::new()
@@ -58,6 +66,21 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
+
+    #[test]
+    fn addresses_of_successive_numbers_are_different_hosts() {
+        let addresses: Vec<Ipv4Addr> = (0..254 * 256).map(numbered).collect();
+        let distinct: std::collections::BTreeSet<&Ipv4Addr> = addresses.iter().collect();
+        assert_eq!(distinct.len(), addresses.len());
+        assert!(addresses.iter().all(|address| (1..=254).contains(&address.octets()[3])));
+        assert_eq!(numbered(254 * 256 + 7), numbered(7));
+    }
+
+    #[test]
+    fn an_address_that_was_given_up_is_not_given_out_again() {
+        let first = OwnLoopback::new().at(80);
+        assert!((0..600).all(|_| OwnLoopback::new().at(80) != first));
+    }
 
     #[test]
     fn addresses_differ_and_their_ports_are_free() {

@@ -33,10 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         StopSignals::new()?
     };
     let Some(listen) = args.listen else { return alone::run(args, &runtime, signals) };
-    let wanted = u64::from(args.max_connections).saturating_mul(2).saturating_add(256);
-    if let Some(most) = plimsoll_balancer::raise_open_file_limit().filter(|&most| most < wanted) {
-        tracing::warn!("only {most} files may be open here, fewer than --max-connections may need: {wanted}");
-    }
+    super::open_files::raise_for(args.max_connections);
     if !args.clone_peers.is_empty() {
         return cloning::run(args, listen, &runtime, signals);
     }

@@ -13,6 +13,7 @@ pub(crate) mod hardware;
 pub(crate) mod lab;
 pub(crate) mod lists;
 pub(crate) mod measure;
+mod open_files;
 pub(crate) mod origin;
 mod privileges;
 pub(crate) mod publish;

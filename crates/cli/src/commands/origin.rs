@@ -102,6 +102,7 @@ pub(crate) struct Tuning {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
     let config = config(args)?;
+    super::open_files::raise_for(args.max_connections);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -18,13 +18,21 @@ pub(crate) enum Turn {
 
 /// Waits until no other test has a lab.
 pub(crate) fn alone() -> Turn {
+    allow_many_clients();
     // A test that failed has left nothing behind.
     Turn::Alone { _guard: LABS.write().unwrap_or_else(PoisonError::into_inner) }
 }
 
 /// Waits until no other test has a lab under load.
 pub(crate) fn beside_others() -> Turn {
+    allow_many_clients();
     Turn::Beside { _guard: LABS.read().unwrap_or_else(PoisonError::into_inner) }
+}
+
+/// The clients of a lab may be thousands, each with an open file; many systems let a process have 1,024 unless it asks for more.
+fn allow_many_clients() {
+    // Where the system refuses, a client that cannot connect says so.
+    let _ = plimsoll_balancer::raise_open_file_limit();
 }
 
 /// Runs the command to its end.

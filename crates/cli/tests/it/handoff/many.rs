@@ -27,9 +27,6 @@ fn visit(vip: SocketAddr, seed: u64, bodies: &[Vec<u8>]) {
 
 #[test]
 fn ten_thousand_connections_with_random_targets() {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let wanted = rustix::process::Rlimit { current: limit.maximum, ..limit };
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, wanted).unwrap();
     let bodies: Vec<Vec<u8>> = (0..FILES).map(|i| content(i as u64 + 1, 100 + i * 397)).collect();
     let names: Vec<String> = (0..FILES).map(|i| format!("f{i}")).collect();
     let files: Vec<(&str, Vec<u8>)> = names.iter().map(String::as_str).zip(bodies.iter().cloned()).collect();
