@@ -126,7 +126,11 @@ const BAD: &[(&str, &str)] = &[
     ("direct.interfaces", "mechanism = \"direct\"\n"),
     ("listener[1].protocol", "[[listener]]\naddress = \"10.0.0.1:53\"\nprotocol = \"udp\"\n"),
     ("listener[1].protocol", "[[listener]]\naddress = \"10.0.0.1:53\"\nprotocol = \"sctp\"\n"),
-    ("backend[1].vlan", "[[backend]]\naddress = \"h:1\"\nvlan = 4095\n"),
+    ("backend[1].vlan", "[[backend]]\naddress = \"h:1\"\nvlan = 20\n"),
+    (
+        "backend[0].vlan",
+        "mechanism = \"direct\"\n[direct]\ninterfaces = [\"eth0\"]\n[[backend]]\naddress = \"h:1\"\nvlan = 4095\n",
+    ),
     ("policy.name", "mechanism = \"direct\"\n[direct]\ninterfaces = [\"eth0\"]\n[policy]\nname = \"lard\"\n"),
     (
         "load_information.from",
