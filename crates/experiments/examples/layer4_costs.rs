@@ -11,6 +11,7 @@
 //! policies=NAME,NAME   csld,round_robin,least_connections,weighted_round_robin_host
 //! round_trips=0,20,150 mean round trips in milliseconds, Pareto with shape 1.6, 3 s at most, drawn for each packet
 //! last=1               speed of the last origin beside the others
+//! told=false           whether the front-end is told that speed, as the origin's `weight`
 //! log=DIR              the decision logs, for `plimsoll replay`
 //! ```
 //!
@@ -206,6 +207,9 @@ fn start_front_end(
         let backend = lab.node(Node::Backend(number))?;
         text +=
             &format!("[[backend]]\nname = \"{}\"\naddress = \"{}:80\"\n", backend.node(), backend.address());
+        if settings.told {
+            text += &format!("weight = {}\n", settings.speed(number));
+        }
     }
     fs::write(run.join("plimsoll.toml"), text)?;
     let mut command = node.command(&settings.program);

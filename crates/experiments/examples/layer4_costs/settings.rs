@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) round_trips_ms: Vec<f64>,
     /// Speed of the last origin beside the others.
     pub(crate) last: f64,
+    /// Whether the front-end is told the speeds, as weights.
+    pub(crate) told: bool,
     pub(crate) log: Option<PathBuf>,
 }
 
@@ -30,6 +32,7 @@ impl Settings {
             policies: split("csld,round_robin,least_connections,weighted_round_robin_host"),
             round_trips_ms: vec![0.0, 20.0, 150.0],
             last: 1.0,
+            told: false,
             log: None,
         };
         for arg in args {
@@ -43,6 +46,7 @@ impl Settings {
                     settings.round_trips_ms = value.split(',').map(str::parse).collect::<Result<_, _>>()?;
                 }
                 "last" => settings.last = value.parse()?,
+                "told" => settings.told = value.parse()?,
                 "log" => settings.log = Some(value.into()),
                 _ => return Err(format!("{key}: there is no such key").into()),
             }
