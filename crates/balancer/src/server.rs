@@ -31,6 +31,7 @@ use crate::peers::Peers;
 use crate::refusals::RefusalExamples;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
+use crate::tls_serving::TlsServing;
 
 /// Open files for logs, listeners, the admin API, health checks and what else there is.
 const FILES_FOR_OTHERS: usize = 128;
@@ -64,6 +65,9 @@ pub enum StartError {
     /// The system provides no random numbers.
     #[error("cannot draw a key for the hash of targets: {0}")]
     Random(io::Error),
+    /// TLS cannot be spoken as configured.
+    #[error("cannot speak TLS as configured: {0}")]
+    Tls(rustls::Error),
     /// The directory of services cannot be listened to.
     #[error("cannot listen to the directory of services: {0}")]
     Discovery(String),
@@ -168,6 +172,7 @@ impl PreparedBalancer {
             peers,
             directory: OnceLock::new(),
             load_information,
+            tls: TlsServing::new(&config).map_err(StartError::Tls)?,
             config: ArcSwap::from_pointee(config),
         });
         let direct = systems.direct().map(|system| DirectThreads::start(&shared, system));
@@ -248,6 +253,7 @@ impl Balancer {
         if self.shared.dispatch.members_with(new.backends.iter().map(|b| &b.name)) > MOST_MEMBERS {
             return Err(StartError::TooManyBackends);
         }
+        let tls = self.shared.tls.prepare(&new).map_err(StartError::Tls)?;
         self.shared.dispatch.reconfigure(&old, &new)?;
         // From here on nothing fails.
         self.change_places(&new);
@@ -256,6 +262,7 @@ impl Balancer {
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
         Mechanisms::listen(&self.systems, &new.listeners);
+        self.shared.tls.replace(tls);
         self.shared.config.store(Arc::new(new));
         drop(one_at_a_time);
         self.shared.look_after_ejected(Instant::now());

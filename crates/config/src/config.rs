@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use plimsoll_tls::{Certificate, ClientCheck};
+
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, BackendConfig, ClassesConfig, DecisionLogConfig, DirectConfig,
     DiscoveryConfig, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits,
     ListenerConfig, LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig,
-    ShadowConfig, TargetConfig, Timeouts,
+    ShadowConfig, TargetConfig, Timeouts, TlsConfig,
 };
 
 /// A whole configuration.
@@ -14,6 +16,12 @@ use crate::sections::{
 pub struct Config {
     /// Where clients connect; at least one.
     pub listeners: Vec<ListenerConfig>,
+    /// Certificates for listeners with TLS; at least one if there is such a listener.
+    pub certificates: Vec<Certificate>,
+    /// How clients are served that speak TLS.
+    pub tls: TlsConfig,
+    /// Whether these clients need certificates.
+    pub client_check: ClientCheck,
     /// Who answers, names unique; at least one without `discovery`.
     pub backends: Vec<BackendConfig>,
     /// Who tells of further back-ends.

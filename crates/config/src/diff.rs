@@ -169,6 +169,27 @@ impl Config {
             let contents = Some(ConfigValue::Secret);
             keys.push(KeyChange { section: "classes", key: "file", old: contents.clone(), new: contents });
         }
+        if old.certificates != new.certificates {
+            let named = |of: &Self| -> Vec<String> {
+                of.certificates.iter().map(|c| c.files.chain.display().to_string()).collect()
+            };
+            let shown = |names: Vec<String>| Some(ConfigValue::List(names));
+            let (mut before, mut after) = (shown(named(old)), shown(named(new)));
+            if before == after {
+                // Other contents under the same names.
+                (before, after) = (Some(ConfigValue::Secret), Some(ConfigValue::Secret));
+            }
+            keys.push(KeyChange { section: "certificate", key: "chain", old: before, new: after });
+        }
+        if old.client_check != new.client_check && old.tls == new.tls {
+            let contents = Some(ConfigValue::Secret);
+            keys.push(KeyChange {
+                section: "tls",
+                key: "client_authorities",
+                old: contents.clone(),
+                new: contents,
+            });
+        }
         Changes {
             listeners_added: listeners_but(new, old),
             listeners_removed: listeners_but(old, new),

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -57,6 +58,11 @@ pub(crate) trait ClientIo: Halves + AsyncRead + AsyncWrite + Unpin {
 
     /// Makes the connection be reset when it is dropped.
     fn reset(&mut self);
+
+    /// Fields that tell back-ends who the client is, as its certificate says; empty without one.
+    fn identity(&self) -> Option<Rc<[u8]>> {
+        None
+    }
 
     /// Whether the connection is all in its socket, so that another machine can go on with it.
     fn can_move(&self) -> bool {

@@ -7,6 +7,7 @@ pub(crate) mod listen;
 pub(crate) mod pace;
 pub(crate) mod places;
 pub(crate) mod stream;
+pub(crate) mod tls;
 pub(crate) mod write;
 
 /// Whether a connection failed for lack of files, memory or ports on this machine: no fault of the peer.

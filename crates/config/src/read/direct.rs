@@ -61,9 +61,10 @@ fn check_vlans<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>, mechani
     for (index, backend) in backends.enumerate() {
         let Some(vlan) = backend.get_ref().as_table().and_then(|table| table.get("vlan")) else { continue };
         let what = format!("has no effect with `mechanism = \"{mechanism}\"`");
-        let remedy = "remove it, and give the back-end's address a route by an interface of that VLAN; or write \
+        let remedy =
+            "remove it, and give the back-end's address a route by an interface of that VLAN; or write \
                       `mechanism = \"direct\"`"
-            .to_owned();
+                .to_owned();
         reader.wrong(&format!("backend[{index}].vlan"), vlan.span(), (what, remedy));
     }
 }

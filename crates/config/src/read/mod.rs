@@ -9,6 +9,7 @@ mod partitions;
 mod peers;
 mod syntax;
 mod tables;
+mod tls;
 
 use std::io::Read as _;
 use std::path::Path;
@@ -108,6 +109,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let limits = part(reader, root, Limits::read, "limits");
     let forwarded = part(reader, root, Forwarded::read, "forwarded");
     let handoff = handoff::read(reader, root, &top, mechanism, &listeners, (&backends, discovery.is_some()))?;
+    let secured = tls::read(reader, root, &listeners, (mechanism, handoff.as_ref()))?;
     let failover_section = one(reader, root, "failover")?;
     let failover = failover::read(reader, &failover_section, mechanism, &listeners);
     let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policy.as_ref() };
@@ -126,6 +128,9 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let Root { workers, user, seccomp, .. } = keys?;
     Some(Config {
         listeners: listeners.iter().map(PlacedListener::config).collect(),
+        certificates: secured.certificates,
+        tls: secured.tls,
+        client_check: secured.clients,
         backends,
         discovery,
         partitions,

@@ -8,10 +8,11 @@ use std::time::Duration;
 use plimsoll_policy::Weight;
 
 use super::partitions::HeldPartitions;
+use super::tls::{HttpsRedirect, Redirect};
 use crate::address::{HostPort, host_port, socket};
 use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Required, Words};
-use crate::keys::KeyKind::{self, Choice, Integer, Number, Text, Texts};
+use crate::keys::KeyKind::{self, Choice, Flag, Integer, Number, Text, Texts};
 use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::{self, ConfigValue, show_duration};
 
@@ -24,6 +25,12 @@ keys! {
         /// What clients speak there: `tcp`, connections; `udp`, datagrams, with `mechanism = "direct"` only. Two listeners may have the
         /// same address if one is of each.
         "protocol" protocol: ListenerProtocol = Is("tcp"), Choice(ListenerProtocol::WORDS);
+        /// Whether clients speak TLS there; see `certificate`.
+        "tls" tls: bool = Is("false"), Flag;
+        /// Where clients are sent in place of being served (308): `https`, the same host and target by HTTPS; `https:PORT`, the same at another
+        /// port than 443; `none`, nowhere.
+        "redirect" redirect: Option<HttpsRedirect> =
+            Is("none"), Text("\"https\", \"https:PORT\" or \"none\"") => Redirect;
     }
 }
 

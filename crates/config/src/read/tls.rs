@@ -1,0 +1,152 @@
+//! Reads `[[certificate]]` and `[tls]`, with the files that they name, and checks listeners against them.
+
+use plimsoll_tls::{Certificate, CertificateFiles, ClientAuthorities, ClientCheck, TlsFileError};
+use toml::de::DeTable;
+
+use crate::read::peers::PlacedListener;
+use crate::read::tables::{list, one};
+use crate::reader::{ConfigReader, DeclaredTable};
+use crate::sections::{CertificateConfig, ClientCertificates, HandoffConfig, MechanismKind, TlsConfig};
+
+const CERTIFICATES_MAX: usize = 1024;
+
+/// What was read for TLS with clients.
+pub(super) struct ReadTls {
+    pub(super) tls: TlsConfig,
+    pub(super) certificates: Vec<Certificate>,
+    pub(super) clients: ClientCheck,
+}
+
+/// The tables, checked against the listeners.
+pub(super) fn read<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    listeners: &[PlacedListener],
+    (mechanism, handoff): (MechanismKind, Option<&HandoffConfig>),
+) -> Option<ReadTls> {
+    let sections =
+        if root.get("certificate").is_some() { list(reader, root, "certificate")? } else { Vec::new() };
+    let certificates = certificates(reader, &sections);
+    let section = one(reader, root, "tls")?;
+    let tls = TlsConfig::read(reader, &section);
+    let clients = tls.as_ref().and_then(|tls| clients(reader, &section, tls));
+    for listener in listeners.iter().filter(|l| l.tls) {
+        check_mechanism(reader, listener, mechanism, handoff);
+        if sections.is_empty() {
+            let what = "there is no [[certificate]]".to_owned();
+            let remedy = "add one, with `chain` and `key`, or remove `tls`".to_owned();
+            reader.wrong(&format!("{}.tls", listener.path), listener.tls_span.clone(), (what, remedy));
+        }
+    }
+    if let Some(first) = sections.first()
+        && !listeners.iter().any(|l| l.tls)
+    {
+        let what = "has no effect: no listener speaks TLS".to_owned();
+        let remedy = "write `tls = true` below a [[listener]], or remove it".to_owned();
+        reader.wrong(&first.path, first.span.clone(), (what, remedy));
+    }
+    Some(ReadTls { tls: tls?, certificates, clients: clients? })
+}
+
+fn certificates<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTable<'a>]) -> Vec<Certificate> {
+    let mut out = Vec::new();
+    if let Some(beyond) = sections.get(CERTIFICATES_MAX) {
+        let wrong = (format!("there are more than {CERTIFICATES_MAX}"), "use fewer".to_owned());
+        reader.wrong(&beyond.path, beyond.span.clone(), wrong);
+    }
+    for section in sections.iter().take(CERTIFICATES_MAX) {
+        let Some(CertificateConfig { chain, key, ocsp }) = CertificateConfig::read(reader, section) else {
+            continue;
+        };
+        let files = CertificateFiles { chain, key, ocsp };
+        match Certificate::read(&files) {
+            Ok(certificate) => out.push(certificate),
+            Err(error) => {
+                let name = match &error.file {
+                    file if Some(file) == files.ocsp.as_ref() => "ocsp",
+                    file if *file == files.key && *file != files.chain => "key",
+                    _ => "chain",
+                };
+                wrong_file(reader, section, name, error);
+            }
+        }
+    }
+    out
+}
+
+fn clients<'a>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    tls: &TlsConfig,
+) -> Option<ClientCheck> {
+    let Some(file) = &tls.client_authorities else {
+        if tls.client_certificates == ClientCertificates::None {
+            return Some(ClientCheck::None);
+        }
+        let what = "nothing says whose certificates are good".to_owned();
+        let remedy = "name a PEM file with the authorities as `client_authorities`".to_owned();
+        reader.wrong(
+            &section.key("client_certificates"),
+            section.span_of("client_certificates"),
+            (what, remedy),
+        );
+        return None;
+    };
+    let authorities = match ClientAuthorities::read(file) {
+        Ok(authorities) => authorities,
+        Err(error) => {
+            wrong_file(reader, section, "client_authorities", error);
+            return None;
+        }
+    };
+    Some(match tls.client_certificates {
+        ClientCertificates::None => {
+            let what = "has no effect with `client_certificates = \"none\"`".to_owned();
+            let remedy = "remove it, or write \"optional\" or \"required\" there".to_owned();
+            reader.wrong(
+                &section.key("client_authorities"),
+                section.span_of("client_authorities"),
+                (what, remedy),
+            );
+            return None;
+        }
+        ClientCertificates::Optional => ClientCheck::Optional(authorities),
+        ClientCertificates::Required => ClientCheck::Required(authorities),
+    })
+}
+
+fn wrong_file<'a>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    name: &str,
+    error: TlsFileError,
+) {
+    let what = format!("{}: {}", error.file.display(), error.what);
+    reader.wrong(&section.key(name), section.span_of(name), (what, error.remedy));
+}
+
+/// A connection under TLS is more than its socket: another machine cannot go on with it, and a switch at layer 4 cannot read it.
+fn check_mechanism(
+    reader: &mut ConfigReader<'_>,
+    listener: &PlacedListener,
+    mechanism: MechanismKind,
+    handoff: Option<&HandoffConfig>,
+) {
+    let (what, remedy) = match mechanism {
+        MechanismKind::Proxy | MechanismKind::Auto => return,
+        MechanismKind::Handoff if handoff.is_none_or(|handoff| handoff.fallback) => return,
+        MechanismKind::Handoff => (
+            "a connection under TLS cannot be handed off",
+            "write `mechanism = \"auto\"`, or `fallback = \"proxy\"` in [handoff]: then it is proxied",
+        ),
+        MechanismKind::Direct => (
+            "a switch at layer 4 passes packets on as they are",
+            "remove it, and let the back-ends speak TLS; or choose another mechanism",
+        ),
+    };
+    reader.wrong(
+        &format!("{}.tls", listener.path),
+        listener.tls_span.clone(),
+        (what.to_owned(), remedy.to_owned()),
+    );
+}

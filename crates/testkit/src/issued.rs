@@ -1,0 +1,81 @@
+//! Certificates for tests.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use tempfile::TempDir;
+
+/// An authority of a test, with the files that it has issued; they are gone when it is dropped.
+#[derive(Debug)]
+pub struct TestAuthority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    directory: TempDir,
+}
+
+/// A certificate and its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedFiles {
+    /// PEM: the certificate, then the authority's.
+    pub chain: PathBuf,
+    /// PEM.
+    pub key: PathBuf,
+}
+
+impl TestAuthority {
+    /// A new authority.
+    ///
+    /// # Panics
+    /// When the system gives no random numbers or no directory.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "authority of a test");
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("authority.pem"), issuer.pem()).unwrap();
+        Self { issuer, directory }
+    }
+
+    /// The file with the authority's certificate.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.path("authority.pem")
+    }
+
+    /// A path in its directory.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The directory of all files.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A certificate of ECDSA for these hosts, in files of this name; earlier ones of the name are replaced.
+    ///
+    /// # Panics
+    /// When a host is none, or a file cannot be written.
+    #[must_use]
+    pub fn issue(&self, name: &str, hosts: &[&str]) -> IssuedFiles {
+        let key = KeyPair::generate().unwrap();
+        let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let issued = params.signed_by(&key, &self.issuer).unwrap();
+        let files =
+            IssuedFiles { chain: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) };
+        std::fs::write(&files.chain, format!("{}{}", issued.pem(), self.issuer.pem())).unwrap();
+        std::fs::write(&files.key, key.serialize_pem()).unwrap();
+        files
+    }
+}
+
+impl Default for TestAuthority {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,17 @@
+//! Certificates and TLS settings of a front-end: read from files, checked, and chosen by the name that a client asks for.
+//!
+//! TLS itself is rustls's. What is here says which certificate a client gets, which clients are let in, and what is wrong with the
+//! files that a user names. Nothing here knows a socket or a clock: who asks whether a certificate has ended gives the time.
+
+mod certificate;
+mod client_authorities;
+mod client_identity;
+mod inspect;
+mod pem;
+mod server_config;
+mod server_names;
+
+pub use certificate::{Certificate, CertificateFiles, TlsFileError};
+pub use client_authorities::ClientAuthorities;
+pub use client_identity::client_fields;
+pub use server_config::{ClientCheck, OldestTls, ServerSettings, TicketKeys};
