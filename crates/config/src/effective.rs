@@ -1,5 +1,6 @@
 //! Effective values of a configuration, defaults included, for summaries, JSON and differences.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use plimsoll_policy::AdmissionLimit;
@@ -29,6 +30,14 @@ impl Config {
             AdmissionLimitConfig::Fixed(limit) => AdmissionLimit::Fixed(limit),
             AdmissionLimitConfig::Unlimited => AdmissionLimit::Unlimited,
         }
+    }
+
+    /// The files of certificates, keys and authorities, which are read again when they change.
+    #[must_use]
+    pub fn tls_files(&self) -> Vec<&PathBuf> {
+        let certificates = self.certificates.iter().map(|certificate| &certificate.files);
+        let of = certificates.flat_map(|f| [Some(&f.chain), Some(&f.key), f.ocsp.as_ref()]);
+        of.chain([self.tls.client_authorities.as_ref()]).flatten().collect()
     }
 
     /// What classes of requests cost, from class 1 on; empty without a class table.

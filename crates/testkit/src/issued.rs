@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
 /// An authority of a test, with the files that it has issued; they are gone when it is dropped.
@@ -61,10 +61,31 @@ impl TestAuthority {
     /// When a host is none, or a file cannot be written.
     #[must_use]
     pub fn issue(&self, name: &str, hosts: &[&str]) -> IssuedFiles {
+        self.issue_with(name, hosts, |_| {})
+    }
+
+    /// The same, but it has held in 2020 alone.
+    ///
+    /// # Panics
+    /// As [`TestAuthority::issue`].
+    #[must_use]
+    pub fn issue_ended(&self, name: &str, hosts: &[&str]) -> IssuedFiles {
+        self.issue_with(name, hosts, |params| {
+            (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+        })
+    }
+
+    fn issue_with(
+        &self,
+        name: &str,
+        hosts: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> IssuedFiles {
         let key = KeyPair::generate().unwrap();
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
         let mut params = CertificateParams::new(hosts).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
+        change(&mut params);
         let issued = params.signed_by(&key, &self.issuer).unwrap();
         let files =
             IssuedFiles { chain: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) };
