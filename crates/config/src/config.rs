@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use plimsoll_tls::{Certificate, ClientCheck};
+use plimsoll_tls::{Certificate, ClientCheck, ClientTls};
 
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, BackendConfig, ClassesConfig, DecisionLogConfig, DirectConfig,
-    DiscoveryConfig, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits,
-    ListenerConfig, LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig,
-    ShadowConfig, TargetConfig, Timeouts, TlsConfig,
+    AccessLog, Admin, AdmissionConfig, BackendConfig, BackendTlsConfig, ClassesConfig, DecisionLogConfig,
+    DirectConfig, DiscoveryConfig, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig,
+    Limits, ListenerConfig, LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig,
+    PolicyConfig, ShadowConfig, TargetConfig, Timeouts, TlsConfig,
 };
 
 /// A whole configuration.
@@ -24,6 +24,10 @@ pub struct Config {
     pub client_check: ClientCheck,
     /// Who answers, names unique; at least one without `discovery`.
     pub backends: Vec<BackendConfig>,
+    /// How TLS is spoken to back-ends.
+    pub backend_tls: BackendTlsConfig,
+    /// The same, ready for use; there if some back-end has `tls`.
+    pub client_tls: Option<ClientTls>,
     /// Who tells of further back-ends.
     pub discovery: Option<DiscoveryConfig>,
     /// Parts of the data that only some back-ends hold.

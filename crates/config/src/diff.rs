@@ -181,6 +181,15 @@ impl Config {
             }
             keys.push(KeyChange { section: "certificate", key: "chain", old: before, new: after });
         }
+        if old.client_tls != new.client_tls && old.backend_tls == new.backend_tls {
+            let contents = Some(ConfigValue::Secret);
+            keys.push(KeyChange {
+                section: "backend_tls",
+                key: "authorities",
+                old: contents.clone(),
+                new: contents,
+            });
+        }
         if old.client_check != new.client_check && old.tls == new.tls {
             let contents = Some(ConfigValue::Secret);
             keys.push(KeyChange {

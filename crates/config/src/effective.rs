@@ -10,7 +10,9 @@ use serde_json::Map;
 
 use crate::config::Config;
 use crate::declare::Entries;
-use crate::sections::{Admin, AdmissionLimitConfig, BackendConfig, CertificateConfig, Root};
+use crate::sections::{
+    Admin, AdmissionLimitConfig, BackendConfig, BackendTlsConfig, CertificateConfig, Root,
+};
 
 impl BackendConfig {
     /// Host and port as a user would write them.
@@ -37,7 +39,10 @@ impl Config {
     pub fn tls_files(&self) -> Vec<&PathBuf> {
         let certificates = self.certificates.iter().map(|certificate| &certificate.files);
         let of = certificates.flat_map(|f| [Some(&f.chain), Some(&f.key), f.ocsp.as_ref()]);
-        of.chain([self.tls.client_authorities.as_ref()]).flatten().collect()
+        let BackendTlsConfig { authorities, chain, key, .. } = &self.backend_tls;
+        of.chain([self.tls.client_authorities.as_ref(), authorities.as_ref(), chain.as_ref(), key.as_ref()])
+            .flatten()
+            .collect()
     }
 
     /// What classes of requests cost, from class 1 on; empty without a class table.
@@ -92,6 +97,10 @@ impl Config {
         vec![
             ("", root.entries()),
             ("tls", self.tls_entries()),
+            (
+                "backend_tls",
+                if self.client_tls.is_some() { self.backend_tls.entries() } else { Entries::new() },
+            ),
             ("discovery", self.discovery.as_ref().map_or_else(Entries::new, |d| d.entries())),
             ("partitions", self.partitions.as_ref().map_or_else(Entries::new, |p| p.entries())),
             ("policy", self.policy.entries("name")),

@@ -27,11 +27,12 @@ pub use diff::{BackendChange, Changes, KeyChange};
 pub use error::{ConfigError, ConfigErrors, FilePosition};
 pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
-    CertificateConfig, ClassFile, ClassesConfig, ClientCertificates, DecisionLogConfig, DirectAttach,
-    DirectConfig, DirectVia, DiscoveryConfig, DiscoveryTransport, DynamicPattern, EjectionConfig,
-    FailoverConfig, Forwarded, HandoffConfig, HashKey, HealthConfig, HealthProbe, HttpsRedirect, Limits,
-    ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource, MechanismKind, OldestTlsConfig,
-    OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement, PolicyConfig,
-    ShadowConfig, TargetConfig, TargetKey, Timeouts, TlsConfig, WhenFull, class_costs,
+    BackendTlsConfig, CertificateConfig, ClassFile, ClassesConfig, ClientCertificates, DecisionLogConfig,
+    DirectAttach, DirectConfig, DirectVia, DiscoveryConfig, DiscoveryTransport, DynamicPattern,
+    EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey, HealthConfig, HealthProbe,
+    HttpsRedirect, Limits, ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource,
+    MechanismKind, OldestTlsConfig, OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig,
+    PeersConfig, Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, TlsConfig,
+    WhenFull, class_costs,
 };
 pub use value::{ConfigValue, size};

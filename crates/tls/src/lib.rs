@@ -3,15 +3,19 @@
 //! TLS itself is rustls's. What is here says which certificate a client gets, which clients are let in, and what is wrong with the
 //! files that a user names. Nothing here knows a socket or a clock: who asks whether a certificate has ended gives the time.
 
+mod authorities;
 mod certificate;
-mod client_authorities;
+mod client_config;
 mod client_identity;
 mod inspect;
 mod pem;
 mod server_config;
+mod server_name;
 mod server_names;
 
+pub use authorities::TrustedAuthorities;
 pub use certificate::{Certificate, CertificateFiles, TlsFileError};
-pub use client_authorities::ClientAuthorities;
+pub use client_config::{ClientTls, ServerCheck};
 pub use client_identity::client_fields;
 pub use server_config::{ClientCheck, OldestTls, ServerSettings, TicketKeys};
+pub use server_name::is_server_name;

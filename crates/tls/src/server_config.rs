@@ -7,8 +7,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::{NoClientAuth, ProducesTickets, ServerConfig, WebPkiClientVerifier};
 use rustls::{SupportedProtocolVersion, version};
 
+use crate::authorities::TrustedAuthorities;
 use crate::certificate::Certificate;
-use crate::client_authorities::ClientAuthorities;
 use crate::server_names::ServerNames;
 
 /// The oldest version of TLS that clients may speak.
@@ -26,9 +26,9 @@ pub enum ClientCheck {
     /// They are not asked for one.
     None,
     /// They are asked, and may have none; one that no authority has signed ends the handshake.
-    Optional(ClientAuthorities),
+    Optional(TrustedAuthorities),
     /// They need one.
-    Required(ClientAuthorities),
+    Required(TrustedAuthorities),
 }
 
 /// The keys of session tickets (RFC 5077; RFC 8446, section 4.6.1): all workers have the same, so a client can resume at any of
@@ -97,7 +97,7 @@ impl ServerSettings<'_> {
 }
 
 fn checked(
-    by: &ClientAuthorities,
+    by: &TrustedAuthorities,
     provider: Arc<CryptoProvider>,
     may_be_absent: bool,
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, rustls::Error> {

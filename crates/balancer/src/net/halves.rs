@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use super::backend_tls::BackendTls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::tcp::ReadHalf;
 
 /// A connection whose two directions can be used at the same time.
 pub(crate) trait Halves {
@@ -87,18 +87,9 @@ pub(crate) trait BackendIo: Halves + Sized {
     ///
     /// # Errors
     /// The system's.
-    async fn open(address: SocketAddr) -> io::Result<Self>;
+    async fn open(address: SocketAddr, tls: Option<&BackendTls>) -> io::Result<Self>;
 
     /// Whether an idle one can be written to. With `surely` the system is asked whether the back-end has closed it this
     /// very moment.
     fn is_open(&self, surely: bool) -> bool;
-}
-
-impl Halves for TcpStream {
-    type Input<'a> = ReadHalf<'a>;
-    type Output<'a> = WriteHalf<'a>;
-
-    fn halves(&mut self) -> io::Result<(ReadHalf<'_>, WriteHalf<'_>)> {
-        Ok(self.split())
-    }
 }

@@ -14,6 +14,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
 use super::halves::{ClientIo, Halves, Input};
+use super::shared_halves::HalfOf;
 use super::stream::ClientStream;
 
 /// Who counts handshakes.
@@ -25,21 +26,28 @@ pub(crate) trait HandshakeCounts {
     fn failed(&self, error: &io::Error);
 }
 
+/// A client's connection under TLS.
+pub(crate) struct TlsClient(RefCell<Secured>);
+
 /// A connection on which the handshake is done with the first reading.
-pub(crate) struct TlsClient {
-    state: RefCell<State>,
+pub(crate) struct Secured {
+    state: State,
     counts: Rc<dyn HandshakeCounts>,
+    /// Fields that tell who the client is.
+    identity: Option<Rc<[u8]>>,
     /// It is to be reset, so nobody is told that it ends well.
     is_cut: bool,
 }
 
 enum State {
-    /// In boxes, as the second one is small.
     Handshake(Box<Accept<ClientStream>>),
-    /// With the fields that tell who the client is.
-    Open(Box<TlsStream<ClientStream>>, Option<Rc<[u8]>>),
+    Open(Box<TlsStream<ClientStream>>),
     /// The handshake failed.
     Gone,
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::NotConnected.into()
 }
 
 impl TlsClient {
@@ -49,25 +57,22 @@ impl TlsClient {
         config: Arc<ServerConfig>,
         counts: Rc<dyn HandshakeCounts>,
     ) -> Self {
-        let handshake = TlsAcceptor::from(config).accept(stream);
-        Self { state: RefCell::new(State::Handshake(Box::new(handshake))), counts, is_cut: false }
+        let state = State::Handshake(Box::new(TlsAcceptor::from(config).accept(stream)));
+        Self(RefCell::new(Secured { state, counts, identity: None, is_cut: false }))
     }
+}
 
-    /// Does something with the open connection, once the handshake is done.
-    fn poll_open<T>(
-        &self,
-        cx: &mut Context<'_>,
-        poll: impl FnOnce(Pin<&mut TlsStream<ClientStream>>, &mut Context<'_>) -> Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        let mut state = self.state.borrow_mut();
-        if let State::Handshake(handshake) = &mut *state {
-            let done = ready!(Pin::new(&mut **handshake).poll(cx));
-            *state = match done {
+impl Secured {
+    /// The open connection, once the handshake is done.
+    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Pin<&mut TlsStream<ClientStream>>>> {
+        if let State::Handshake(handshake) = &mut self.state {
+            self.state = match ready!(Pin::new(&mut **handshake).poll(cx)) {
                 Ok(stream) => {
-                    self.counts.shaken(stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed));
-                    let certificates = stream.get_ref().1.peer_certificates();
-                    let identity = certificates.and_then(|all| all.first()).map(client_fields).map(Rc::from);
-                    State::Open(Box::new(stream), identity)
+                    let session = stream.get_ref().1;
+                    self.counts.shaken(session.handshake_kind() == Some(HandshakeKind::Resumed));
+                    let certificate = session.peer_certificates().and_then(|all| all.first());
+                    self.identity = certificate.map(client_fields).map(Rc::from);
+                    State::Open(Box::new(stream))
                 }
                 Err(error) => {
                     self.counts.failed(&error);
@@ -75,58 +80,41 @@ impl TlsClient {
                 }
             };
         }
-        match &mut *state {
-            State::Open(stream, _) => poll(Pin::new(stream), cx),
-            State::Handshake(_) | State::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
-    }
-
-    fn socket(state: &State) -> Option<&ClientStream> {
-        match state {
-            State::Handshake(handshake) => handshake.get_ref(),
-            State::Open(stream, _) => Some(stream.get_ref().0),
-            State::Gone => None,
-        }
+        Poll::Ready(match &mut self.state {
+            State::Open(stream) => Ok(Pin::new(stream)),
+            State::Handshake(_) | State::Gone => Err(gone()),
+        })
     }
 }
 
-/// Bytes from the client, in the clear.
-pub(crate) struct TlsInput<'a>(&'a TlsClient);
-/// Bytes to the client, in the clear.
-pub(crate) struct TlsOutput<'a>(&'a TlsClient);
-
 impl Halves for TlsClient {
-    type Input<'a> = TlsInput<'a>;
-    type Output<'a> = TlsOutput<'a>;
+    type Input<'a> = HalfOf<'a, Secured>;
+    type Output<'a> = HalfOf<'a, Secured>;
 
-    fn halves(&mut self) -> io::Result<(TlsInput<'_>, TlsOutput<'_>)> {
-        Ok((TlsInput(self), TlsOutput(self)))
+    fn halves(&mut self) -> io::Result<(HalfOf<'_, Secured>, HalfOf<'_, Secured>)> {
+        Ok((HalfOf(&self.0), HalfOf(&self.0)))
     }
 }
 
 impl ClientIo for TlsClient {
     fn poll_begun(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &*self.state.borrow() {
+        match &self.0.borrow().state {
             // Whoever reads drives it.
             State::Handshake(_) => Poll::Ready(Ok(())),
             // There is something decrypted, or the end.
-            State::Open(stream, _) if !stream.get_ref().1.wants_read() => Poll::Ready(Ok(())),
-            State::Open(stream, _) => stream.get_ref().0.poll_begun(cx),
-            State::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            State::Open(stream) if !stream.get_ref().1.wants_read() => Poll::Ready(Ok(())),
+            State::Open(stream) => stream.get_ref().0.poll_begun(cx),
+            State::Gone => Poll::Ready(Err(gone())),
         }
     }
 
     fn identity(&self) -> Option<Rc<[u8]>> {
-        match &*self.state.borrow() {
-            State::Open(_, identity) => identity.clone(),
-            State::Handshake(_) | State::Gone => None,
-        }
+        self.0.borrow().identity.clone()
     }
 
     fn end_output(&mut self) -> bool {
-        let mut state = self.state.borrow_mut();
-        match &mut *state {
-            State::Open(stream, _) => {
+        match &mut self.0.get_mut().state {
+            State::Open(stream) => {
                 // What cannot be sent now would come too late: the client does not read.
                 let _ = Pin::new(&mut **stream).poll_shutdown(&mut Context::from_waker(Waker::noop()));
                 stream.get_mut().0.end_output()
@@ -136,77 +124,82 @@ impl ClientIo for TlsClient {
     }
 
     fn reset(&mut self) {
-        self.is_cut = true;
-        if let State::Open(stream, _) = self.state.get_mut() {
+        let secured = self.0.get_mut();
+        secured.is_cut = true;
+        if let State::Open(stream) = &mut secured.state {
             stream.get_mut().0.reset();
         }
     }
 }
 
 /// The client is told that the connection ends here, as far as it takes that at once (RFC 8446, section 6.1).
-impl Drop for TlsClient {
+impl Drop for Secured {
     fn drop(&mut self) {
-        if self.is_cut {
-            return;
-        }
-        if let State::Open(stream, _) = self.state.get_mut() {
+        if let State::Open(stream) = &mut self.state
+            && !self.is_cut
+        {
             stream.get_mut().1.send_close_notify();
-            let _ = Pin::new(&mut **stream).poll_flush(&mut Context::from_waker(Waker::noop()));
+            let _ = Pin::new(stream).poll_flush(&mut Context::from_waker(Waker::noop()));
         }
     }
 }
 
-impl Input for TlsInput<'_> {
+impl Input for Secured {
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let state = self.0.state.borrow();
-        match TlsClient::socket(&state) {
-            Some(stream) => stream.poll_broken(cx),
-            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
+        let socket = match &self.state {
+            State::Handshake(handshake) => handshake.get_ref(),
+            State::Open(stream) => Some(stream.get_ref().0),
+            State::Gone => None,
+        };
+        socket.map_or(Poll::Ready(Err(gone())), |socket| socket.poll_broken(cx))
     }
 }
 
-impl AsyncRead for TlsInput<'_> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.0.poll_open(cx, |stream, cx| stream.poll_read(cx, room))
+impl AsyncRead for Secured {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.poll_open(cx))?.poll_read(cx, room)
     }
 }
 
-impl AsyncWrite for TlsOutput<'_> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.poll_open(cx, |stream, cx| stream.poll_write(cx, bytes))
+impl AsyncWrite for Secured {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_open(cx))?.poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.0.poll_open(cx, |stream, cx| stream.poll_write_vectored(cx, pieces))
+        ready!(self.poll_open(cx))?.poll_write_vectored(cx, pieces)
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.poll_open(cx, |stream, cx| stream.poll_flush(cx))
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_open(cx))?.poll_flush(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.poll_open(cx, |stream, cx| stream.poll_shutdown(cx))
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_open(cx))?.poll_shutdown(cx)
     }
 }
 
 impl AsyncRead for TlsClient {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut TlsInput(&self)).poll_read(cx, room)
+        Pin::new(self.get_mut().0.get_mut()).poll_read(cx, room)
     }
 }
 
 impl AsyncWrite for TlsClient {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut TlsOutput(&self)).poll_write(cx, bytes)
+        Pin::new(self.get_mut().0.get_mut()).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -214,7 +207,7 @@ impl AsyncWrite for TlsClient {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut TlsOutput(&self)).poll_write_vectored(cx, pieces)
+        Pin::new(self.get_mut().0.get_mut()).poll_write_vectored(cx, pieces)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -222,10 +215,10 @@ impl AsyncWrite for TlsClient {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut TlsOutput(&self)).poll_flush(cx)
+        Pin::new(self.get_mut().0.get_mut()).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut TlsOutput(&self)).poll_shutdown(cx)
+        Pin::new(self.get_mut().0.get_mut()).poll_shutdown(cx)
     }
 }

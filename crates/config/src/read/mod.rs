@@ -97,6 +97,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     peers::check(reader, &listeners, &answering);
     let partitions = partitions::read(reader, root, &answering, mechanism)?;
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
+    let to_backends = tls::to_backends(reader, root, &answering, mechanism)?;
     let policy = part(reader, root, PolicyConfig::read, "policy");
     let shadow = switched(reader, root, ShadowConfig::read, "shadow");
     let target = part(reader, root, TargetConfig::read, "target");
@@ -132,6 +133,8 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         tls: secured.tls,
         client_check: secured.clients,
         backends,
+        backend_tls: to_backends.0,
+        client_tls: to_backends.1,
         discovery,
         partitions,
         policy: policy?,

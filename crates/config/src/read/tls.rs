@@ -1,12 +1,16 @@
 //! Reads `[[certificate]]` and `[tls]`, with the files that they name, and checks listeners against them.
 
-use plimsoll_tls::{Certificate, CertificateFiles, ClientAuthorities, ClientCheck, TlsFileError};
+use plimsoll_tls::{
+    Certificate, CertificateFiles, ClientCheck, ClientTls, ServerCheck, TlsFileError, TrustedAuthorities,
+};
 use toml::de::DeTable;
 
-use crate::read::peers::PlacedListener;
+use crate::read::peers::{Answering, PlacedListener};
 use crate::read::tables::{list, one};
 use crate::reader::{ConfigReader, DeclaredTable};
-use crate::sections::{CertificateConfig, ClientCertificates, HandoffConfig, MechanismKind, TlsConfig};
+use crate::sections::{
+    BackendTlsConfig, CertificateConfig, ClientCertificates, HandoffConfig, MechanismKind, TlsConfig,
+};
 
 const CERTIFICATES_MAX: usize = 1024;
 
@@ -59,17 +63,7 @@ fn certificates<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTable<'a>
             continue;
         };
         let files = CertificateFiles { chain, key, ocsp };
-        match Certificate::read(&files) {
-            Ok(certificate) => out.push(certificate),
-            Err(error) => {
-                let name = match &error.file {
-                    file if Some(file) == files.ocsp.as_ref() => "ocsp",
-                    file if *file == files.key && *file != files.chain => "key",
-                    _ => "chain",
-                };
-                wrong_file(reader, section, name, error);
-            }
-        }
+        out.extend(read_certificate(reader, section, &files));
     }
     out
 }
@@ -92,7 +86,7 @@ fn clients<'a>(
         );
         return None;
     };
-    let authorities = match ClientAuthorities::read(file) {
+    let authorities = match TrustedAuthorities::read(file) {
         Ok(authorities) => authorities,
         Err(error) => {
             wrong_file(reader, section, "client_authorities", error);
@@ -149,4 +143,80 @@ fn check_mechanism(
         listener.tls_span.clone(),
         (what.to_owned(), remedy.to_owned()),
     );
+}
+
+/// How TLS is spoken to back-ends; ready for use where some back-end has it.
+pub(super) fn to_backends<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    backends: &[Answering],
+    mechanism: MechanismKind,
+) -> Option<(BackendTlsConfig, Option<ClientTls>)> {
+    let section = one(reader, root, "backend_tls")?;
+    let config = BackendTlsConfig::read(reader, &section)?;
+    let Some(first) = backends.iter().find(|b| b.config.tls) else { return Some((config, None)) };
+    if mechanism == MechanismKind::Direct {
+        let what =
+            "has no effect with `mechanism = \"direct\"`, which passes packets on as they are".to_owned();
+        reader.wrong(&first.tls_path, first.tls_span.clone(), (what, "remove it".to_owned()));
+        return None;
+    }
+    for backend in backends.iter().filter(|b| b.config.tls && b.config.tls_name.is_none()) {
+        let host = &backend.config.at.host;
+        if !plimsoll_tls::is_server_name(host) {
+            let what = format!("{host} is no name that a certificate can be for");
+            let remedy = "write the name in its certificate as `tls_name`".to_owned();
+            reader.wrong(&backend.tls_path, backend.tls_span.clone(), (what, remedy));
+        }
+    }
+    let check = match &config.authorities {
+        _ if !config.verify => ServerCheck::None,
+        None => ServerCheck::BySystem,
+        Some(file) => match TrustedAuthorities::read(file) {
+            Ok(authorities) => ServerCheck::By(authorities),
+            Err(error) => {
+                wrong_file(reader, &section, "authorities", error);
+                return None;
+            }
+        },
+    };
+    let own = match (&config.chain, &config.key) {
+        (None, None) => None,
+        (Some(chain), Some(key)) => {
+            let files = CertificateFiles { chain: chain.clone(), key: key.clone(), ocsp: None };
+            Some(read_certificate(reader, &section, &files)?)
+        }
+        _ => {
+            let what = "a certificate and its key belong together".to_owned();
+            let remedy = "name both `chain` and `key`, or neither".to_owned();
+            reader.wrong(&section.path, section.span.clone(), (what, remedy));
+            return None;
+        }
+    };
+    match ClientTls::new(check, own) {
+        Ok(tls) => Some((config, Some(tls))),
+        Err(what) => {
+            let remedy =
+                "name a PEM file with the authorities that sign the back-ends' certificates".to_owned();
+            reader.wrong(&section.key("authorities"), section.span_of("authorities"), (what, remedy));
+            None
+        }
+    }
+}
+
+fn read_certificate<'a>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    files: &CertificateFiles,
+) -> Option<Certificate> {
+    Certificate::read(files)
+        .map_err(|error| {
+            let name = match &error.file {
+                file if Some(file) == files.ocsp.as_ref() => "ocsp",
+                file if *file == files.key && *file != files.chain => "key",
+                _ => "chain",
+            };
+            wrong_file(reader, section, name, error);
+        })
+        .ok()
 }

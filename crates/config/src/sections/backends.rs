@@ -42,6 +42,32 @@ words! {
     }
 }
 
+/// A name that a certificate can be for.
+struct TlsName;
+
+impl KeyForm<Option<String>> for TlsName {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<String>> {
+        if section.found(name).is_none() {
+            return Some(None);
+        }
+        reader.text(section, name, |text| match plimsoll_tls::is_server_name(text) {
+            true => Ok(Some(text.to_ascii_lowercase())),
+            false => {
+                let what = format!("{} is no name of a host", quoted(text));
+                Err((what, "write a host name such as \"app.internal\", or an IP address".to_owned()))
+            }
+        })
+    }
+
+    fn show(name: &Option<String>) -> Option<ConfigValue> {
+        name.clone().map(ConfigValue::Text)
+    }
+}
+
 /// The address; of one for datagrams with `/udp` behind it.
 impl fmt::Display for ListenerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,6 +106,11 @@ keys! {
             Is("once"), Text("\"once\", or a time from \"1s\" to \"24h\", e.g. \"10s\"") => Resolve;
         /// Share of load relative to the others, in steps of 1/256; 0 takes nothing new.
         "weight" weight: Weight = Is("1"), Number { min: 0.0, max: 65_536.0 };
+        /// Whether the front-end speaks TLS to it, for requests and health checks; see `backend_tls`.
+        "tls" tls: bool = Is("false"), Flag;
+        /// The name that its certificate must be for, and that it is asked for (SNI).
+        "tls_name" tls_name: Option<String> =
+            Words("the host in the address"), Text("a host name or an IP address") => TlsName;
         /// Connections that the front-end opens to it at most, over all workers.
         "max_connections" max_connections: u32 = Is("1024"), Integer { min: 1, max: 1_000_000 };
         /// Where its agent takes handoffs; without one, its requests are proxied.

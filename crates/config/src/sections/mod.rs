@@ -41,7 +41,9 @@ pub use policy::{PolicyConfig, ShadowConfig};
 pub use root::MechanismKind;
 pub(crate) use root::Root;
 pub use target::{DynamicPattern, HashKey, TargetConfig, TargetKey};
-pub use tls::{CertificateConfig, ClientCertificates, HttpsRedirect, OldestTlsConfig, TlsConfig};
+pub use tls::{
+    BackendTlsConfig, CertificateConfig, ClientCertificates, HttpsRedirect, OldestTlsConfig, TlsConfig,
+};
 
 /// Every table, in the order in which the documentation has them; the keys of the top first.
 pub(crate) static SECTIONS: &[SectionSpec] = &[
@@ -50,6 +52,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     CertificateConfig::SECTION,
     TlsConfig::SECTION,
     BackendConfig::SECTION,
+    BackendTlsConfig::SECTION,
     DiscoveryConfig::SECTION,
     PartitionsConfig::SECTION,
     PolicyConfig::SECTION,

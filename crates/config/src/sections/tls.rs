@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::{Is, Required};
-use crate::keys::KeyKind::{Choice, Text};
+use crate::keys::KeyKind::{Choice, Flag, Text};
 use crate::path::{path, read_optional, show_optional};
 use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::ConfigValue;
@@ -34,6 +34,21 @@ keys! {
         /// PEM: the authorities that sign clients' certificates.
         "client_authorities" client_authorities: Option<PathBuf> =
             Is("none"), Text("the path of a file, or \"none\"") => FileOrNone;
+    }
+}
+
+keys! {
+    /// How TLS is spoken to back-ends with `tls = true`.
+    ["backend_tls"] pub struct BackendTlsConfig {
+        /// PEM: the authorities that sign back-ends' certificates; `system`: those that the system trusts.
+        "authorities" authorities: Option<PathBuf> =
+            Is("system"), Text("the path of a file, or \"system\"") => FileOrSystem;
+        /// Whether certificates of back-ends are checked. Without that anybody between can read and change everything.
+        "verify" verify: bool = Is("true"), Flag;
+        /// PEM: a certificate by which back-ends know this front-end, then those that lead to its root.
+        "chain" chain: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOrNone;
+        /// PEM: its private key, without a pass phrase.
+        "key" key: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOrNone;
     }
 }
 
@@ -107,6 +122,24 @@ impl KeyForm<PathBuf> for NamedFile {
 
     fn show(path: &PathBuf) -> Option<ConfigValue> {
         Some(ConfigValue::Text(path.display().to_string()))
+    }
+}
+
+/// The same, or `system`.
+struct FileOrSystem;
+
+impl KeyForm<Option<PathBuf>> for FileOrSystem {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<PathBuf>> {
+        let text = read_optional(reader, section, name, "system")?;
+        Some(text.map(|text| reader.file(&text)))
+    }
+
+    fn show(path: &Option<PathBuf>) -> Option<ConfigValue> {
+        show_optional(path.as_ref(), "system")
     }
 }
 

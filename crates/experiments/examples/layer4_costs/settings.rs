@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     /// Whether the front-end is told the speeds, as weights.
     pub(crate) told: bool,
     pub(crate) log: Option<PathBuf>,
+    /// Lines for the table of the policy `csld`.
+    pub(crate) csld: String,
 }
 
 impl Settings {
@@ -34,6 +36,7 @@ impl Settings {
             last: 1.0,
             told: false,
             log: None,
+            csld: String::new(),
         };
         for arg in args {
             let (key, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: give KEY=VALUE"))?;
@@ -47,6 +50,10 @@ impl Settings {
                 }
                 "last" => settings.last = value.parse()?,
                 "told" => settings.told = value.parse()?,
+                "csld" => {
+                    let line = |pair: &str| pair.replacen(':', " = ", 1) + "\n";
+                    settings.csld = value.split(',').map(line).collect();
+                }
                 "log" => settings.log = Some(value.into()),
                 _ => return Err(format!("{key}: there is no such key").into()),
             }

@@ -11,14 +11,14 @@ use crate::pem;
 
 /// Authorities whose certificates are believed: of clients, or of back-ends.
 #[derive(Debug, Clone)]
-pub struct ClientAuthorities {
+pub struct TrustedAuthorities {
     /// Where they are.
     pub file: PathBuf,
     pub(crate) roots: Arc<RootCertStore>,
     digest: [u8; 32],
 }
 
-impl ClientAuthorities {
+impl TrustedAuthorities {
     /// Reads all certificates of a PEM file.
     ///
     /// # Errors
@@ -37,13 +37,13 @@ impl ClientAuthorities {
 }
 
 /// The same file with the same contents.
-impl PartialEq for ClientAuthorities {
+impl PartialEq for TrustedAuthorities {
     fn eq(&self, other: &Self) -> bool {
         self.file == other.file && self.digest == other.digest
     }
 }
 
-impl Eq for ClientAuthorities {}
+impl Eq for TrustedAuthorities {}
 
 #[cfg(test)]
 mod tests {
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn authorities_and_what_is_none() {
         let authority = TestAuthority::new();
-        let read = ClientAuthorities::read(&authority.file()).unwrap();
+        let read = TrustedAuthorities::read(&authority.file()).unwrap();
         assert_eq!(read.roots.len(), 1);
-        assert_eq!(read, ClientAuthorities::read(&authority.file()).unwrap());
+        assert_eq!(read, TrustedAuthorities::read(&authority.file()).unwrap());
         let key = authority.issue("site", &["a.example"]).key;
-        assert_eq!(ClientAuthorities::read(&key).unwrap_err().what, "has no certificate");
+        assert_eq!(TrustedAuthorities::read(&key).unwrap_err().what, "has no certificate");
     }
 }
