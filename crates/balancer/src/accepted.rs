@@ -1,7 +1,7 @@
 //! Facts about a client's connection besides its stream.
 
 use std::cell::Cell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -58,4 +58,9 @@ pub(crate) struct Start {
     pub(crate) stays: bool,
     /// Bytes read from it and not yet answered.
     pub(crate) input: Vec<u8>,
+}
+
+/// A client's address as text: IPv4 that came over IPv6 as IPv4.
+pub(crate) fn peer_text(ip: IpAddr) -> String {
+    ip.to_canonical().to_string()
 }

@@ -29,12 +29,10 @@ use crate::net::listen::listen;
 use crate::net::places::Places;
 use crate::peers::Peers;
 use crate::refusals::RefusalExamples;
+use crate::rlimit::most_connections;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
 use crate::tls_serving::TlsServing;
-
-/// Open files for logs, listeners, the admin API, health checks and what else there is.
-const FILES_FOR_OTHERS: usize = 128;
 
 /// Why a front-end does not start, or does not take over a configuration.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +120,7 @@ impl PreparedBalancer {
     /// # Errors
     /// When an address cannot be had, or connections cannot be handed off.
     pub fn new(config: Config, user: Option<&RunUser>) -> Result<Self, StartError> {
-        let most_connections = connections(&config, crate::rlimit::raise_open_file_limit());
+        let most_connections = most_connections(&config);
         let anywhere = config.failover.is_some();
         let is_direct = config.mechanism == MechanismKind::Direct;
         let listeners = config.listeners.iter().map(|l| l.address);
@@ -319,7 +317,7 @@ impl Balancer {
     }
 
     fn change_places(&self, new: &Config) {
-        let places = connections(new, crate::rlimit::raise_open_file_limit());
+        let places = most_connections(new);
         let old = self.shared.connections_limit.swap(places, Ordering::Relaxed);
         self.shared.places.resize(old, places);
     }
@@ -357,47 +355,4 @@ fn beside(config: &PeersConfig) -> Result<Arc<Peers>, StartError> {
     let address = config.address;
     let peers = Peers::new(config.clone(), bind(address, false, false)?);
     peers.map(Arc::new).map_err(|error| StartError::Listen { address, error })
-}
-
-/// Connections of clients that there is room for: what is configured, or fewer where the system does not allow as many
-/// open files. Connections to back-ends, at most one for each client, keep up to half of these.
-fn connections(config: &Config, allowed_files: Option<u64>) -> usize {
-    let Some(allowed) = allowed_files.and_then(|files| usize::try_from(files).ok()) else {
-        return config.limits.connections;
-    };
-    let to_backends: usize = config.backends.iter().map(|b| b.max_connections as usize).sum();
-    let usable = allowed.saturating_sub(FILES_FOR_OTHERS);
-    let wanted = config.limits.connections;
-    let most = (usable - to_backends.min(usable / 2)).max(usable / 2).max(1);
-    if wanted + wanted.min(to_backends) > usable && wanted > most {
-        tracing::warn!(
-            connections = most,
-            "fewer open files are allowed than `limits.connections` needs, so that many connections are served at once; \
-             raise the limit (ulimit -n, LimitNOFILE) or lower `limits.connections`"
-        );
-        return most;
-    }
-    wanted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_leave_files_for_back_ends() {
-        let config = |connections: usize, to_backends: u32| {
-            let text = format!(
-                "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n\
-                 max_connections = {to_backends}\n[limits]\nconnections = {connections}\n"
-            );
-            Config::parse(&text, "test.toml").unwrap()
-        };
-        let of = |wanted, to_backends, files| connections(&config(wanted, to_backends), Some(files));
-        assert_eq!(of(10_000, 1024, 20_000), 10_000);
-        assert_eq!(of(10_000, 1024, 4096 + 128), 4096 - 1024);
-        assert_eq!(of(10_000, 60_000, 1024 + 128), 512);
-        assert_eq!(of(100, 60_000, 1024 + 128), 100);
-        assert_eq!(connections(&config(10_000, 1024), None), 10_000);
-    }
 }

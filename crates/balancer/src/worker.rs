@@ -12,18 +12,17 @@ use std::time::Instant;
 use plimsoll_config::{AccessLogFormat, Config};
 use plimsoll_policy::BackendId;
 
-use crate::accepted::{Accepted, ClientWay, Start};
+use crate::accepted::{Accepted, ClientWay, Start, peer_text};
 use crate::access_log::{self, BUFFER_BYTES, LineContext, Moment};
 use crate::backend::Backend;
 use crate::clock;
 use crate::dispatch::AsksBackends;
-use crate::http::request::peer_text;
 use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
 use crate::net::deadline::{Deadlines, SWEEP};
 use crate::net::is_local;
 use crate::net::stream::ClientStream;
-use crate::net::tls::HandshakeCounts;
+use crate::net::tls::TlsHandshakes;
 use crate::observe::{CLIENT_GONE, RequestRecord};
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
@@ -358,7 +357,7 @@ fn fit(pool: &RefCell<Rc<BufferPool>>, size_bytes: usize) {
     }
 }
 
-impl HandshakeCounts for Worker {
+impl TlsHandshakes for Worker {
     fn shaken(&self, resumed: bool) {
         let counts = &self.counts().handshakes;
         if resumed { &counts.resumed } else { &counts.full }.add(1);

@@ -28,12 +28,12 @@ impl TestAuthority {
     /// When the system gives no random numbers or no directory.
     #[must_use]
     pub fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        let mut params = CertificateParams::new(Vec::new()).expect("no names are good names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, "authority of a test");
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("authority.pem"), issuer.pem()).unwrap();
+        let issuer = CertifiedIssuer::self_signed(params, new_key()).expect("a key can sign");
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("authority.pem"), issuer.pem()).expect("a file");
         Self { issuer, directory }
     }
 
@@ -81,18 +81,22 @@ impl TestAuthority {
         hosts: &[&str],
         change: impl FnOnce(&mut CertificateParams),
     ) -> IssuedFiles {
-        let key = KeyPair::generate().unwrap();
+        let key = new_key();
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
-        let mut params = CertificateParams::new(hosts).unwrap();
+        let mut params = CertificateParams::new(hosts).expect("names of hosts");
         params.distinguished_name.push(DnType::CommonName, name);
         change(&mut params);
-        let issued = params.signed_by(&key, &self.issuer).unwrap();
+        let issued = params.signed_by(&key, &self.issuer).expect("a key can sign");
         let files =
             IssuedFiles { chain: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) };
-        std::fs::write(&files.chain, format!("{}{}", issued.pem(), self.issuer.pem())).unwrap();
-        std::fs::write(&files.key, key.serialize_pem()).unwrap();
+        std::fs::write(&files.chain, format!("{}{}", issued.pem(), self.issuer.pem())).expect("a file");
+        std::fs::write(&files.key, key.serialize_pem()).expect("a file");
         files
     }
+}
+
+fn new_key() -> KeyPair {
+    KeyPair::generate().expect("random numbers")
 }
 
 impl Default for TestAuthority {

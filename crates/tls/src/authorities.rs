@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 use sha2::{Digest as _, Sha256};
 
-use crate::certificate::TlsFileError;
+use crate::file_error::TlsFileError;
 use crate::pem;
 
 /// Authorities whose certificates are believed: of clients, or of back-ends.

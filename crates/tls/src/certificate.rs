@@ -9,6 +9,7 @@ use rustls::crypto::ring::sign::any_supported_type;
 use rustls::sign::CertifiedKey;
 use sha2::{Digest as _, Sha256};
 
+use crate::file_error::TlsFileError;
 use crate::inspect::{Inspected, inspect};
 use crate::pem;
 
@@ -21,24 +22,6 @@ pub struct CertificateFiles {
     pub key: PathBuf,
     /// DER: an OCSP response, to be stapled.
     pub ocsp: Option<PathBuf>,
-}
-
-/// What is wrong with a file, and what would be right.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {what}; {remedy}", .file.display())]
-pub struct TlsFileError {
-    /// The file.
-    pub file: PathBuf,
-    /// What is wrong.
-    pub what: String,
-    /// What would be right.
-    pub remedy: String,
-}
-
-impl TlsFileError {
-    pub(crate) fn of(file: &Path, what: impl Into<String>, remedy: &str) -> Self {
-        Self { file: file.to_owned(), what: what.into(), remedy: remedy.to_owned() }
-    }
 }
 
 /// A certificate that was read, with its key.

@@ -8,7 +8,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
 
-use crate::certificate::TlsFileError;
+use crate::file_error::TlsFileError;
 
 pub(crate) struct Inspected {
     /// In lower case.

@@ -7,6 +7,7 @@ mod authorities;
 mod certificate;
 mod client_config;
 mod client_identity;
+mod file_error;
 mod inspect;
 mod pem;
 mod server_config;
@@ -14,8 +15,9 @@ mod server_name;
 mod server_names;
 
 pub use authorities::TrustedAuthorities;
-pub use certificate::{Certificate, CertificateFiles, TlsFileError};
+pub use certificate::{Certificate, CertificateFiles};
 pub use client_config::{ClientTls, ServerCheck};
 pub use client_identity::client_fields;
+pub use file_error::TlsFileError;
 pub use server_config::{ClientCheck, OldestTls, ServerSettings, TicketKeys};
 pub use server_name::is_server_name;

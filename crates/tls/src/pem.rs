@@ -6,7 +6,7 @@ use std::path::Path;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::certificate::TlsFileError;
+use crate::file_error::TlsFileError;
 
 /// The most bytes of a file with certificates, a key or an OCSP response.
 const FILE_BYTES_MOST: u64 = 4 << 20;

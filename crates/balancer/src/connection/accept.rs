@@ -13,7 +13,7 @@ use crate::mechanism::carry::Mechanism;
 use crate::net::halves::ClientIo;
 use crate::net::places::TakenPlace;
 use crate::net::stream::{ClientStream, Listener};
-use crate::net::tls::{HandshakeCounts, TlsClient};
+use crate::net::tls::{TlsClient, TlsHandshakes};
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
 use crate::worker::Worker;
@@ -125,7 +125,7 @@ impl<M: Mechanism> ConnectionService<M> {
         }
         match self.worker.shared.tls.now() {
             Some(tls) => {
-                let counts = Rc::clone(&self.worker) as Rc<dyn HandshakeCounts>;
+                let counts = Rc::clone(&self.worker) as Rc<dyn TlsHandshakes>;
                 self.serve(TlsClient::new(stream, tls, counts), accepted, start, place);
             }
             // A reload has just removed the listener.

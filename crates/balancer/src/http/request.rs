@@ -1,7 +1,6 @@
 //! A client's request head: checked, and rewritten for a back-end in one pass.
 
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
 
 use plimsoll_config::{ClassesConfig, DynamicPattern, TargetKey};
 use plimsoll_policy::{Kind, TargetId};
@@ -392,11 +391,6 @@ fn write_framing(head: &RequestHead, method: &[u8], out: &mut Vec<u8>) {
         }
         Framing::None | Framing::UntilClose => {}
     }
-}
-
-/// A client's address as text: IPv4 that came over IPv6 as IPv4.
-pub(crate) fn peer_text(ip: IpAddr) -> String {
-    ip.to_canonical().to_string()
 }
 
 #[cfg(test)]

@@ -70,15 +70,6 @@ impl ClientStream {
         }
     }
 
-    /// As [`Input::poll_broken`](super::halves::Input::poll_broken), for one that is waited for already.
-    pub(crate) fn poll_broken(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &self.state {
-            State::Watched(stream) => stream.poll_peek(cx, &mut ReadBuf::new(&mut [0])).map_ok(drop),
-            State::Apart(_) => Poll::Ready(Ok(())),
-            State::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
-    }
-
     fn poll_watched<T>(
         &mut self,
         poll: impl FnOnce(Pin<&mut TcpStream>) -> Poll<io::Result<T>>,

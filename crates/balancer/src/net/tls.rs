@@ -18,7 +18,7 @@ use super::shared_halves::HalfOf;
 use super::stream::ClientStream;
 
 /// Who counts handshakes.
-pub(crate) trait HandshakeCounts {
+pub(crate) trait TlsHandshakes {
     /// One that succeeded, `resumed` or in full.
     fn shaken(&self, resumed: bool);
 
@@ -32,7 +32,7 @@ pub(crate) struct TlsClient(RefCell<Secured>);
 /// A connection on which the handshake is done with the first reading.
 pub(crate) struct Secured {
     state: State,
-    counts: Rc<dyn HandshakeCounts>,
+    counts: Rc<dyn TlsHandshakes>,
     /// Fields that tell who the client is.
     identity: Option<Rc<[u8]>>,
     /// It is to be reset, so nobody is told that it ends well.
@@ -55,7 +55,7 @@ impl TlsClient {
     pub(crate) fn new(
         stream: ClientStream,
         config: Arc<ServerConfig>,
-        counts: Rc<dyn HandshakeCounts>,
+        counts: Rc<dyn TlsHandshakes>,
     ) -> Self {
         let state = State::Handshake(Box::new(TlsAcceptor::from(config).accept(stream)));
         Self(RefCell::new(Secured { state, counts, identity: None, is_cut: false }))
@@ -146,12 +146,15 @@ impl Drop for Secured {
 
 impl Input for Secured {
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let socket = match &self.state {
-            State::Handshake(handshake) => handshake.get_ref(),
-            State::Open(stream) => Some(stream.get_ref().0),
+        let socket = match &mut self.state {
+            State::Handshake(handshake) => handshake.get_mut(),
+            State::Open(stream) => Some(stream.get_mut().0),
             State::Gone => None,
         };
-        socket.map_or(Poll::Ready(Err(gone())), |socket| socket.poll_broken(cx))
+        match socket.map_or_else(|| Err(gone()), ClientStream::watched) {
+            Ok(socket) => socket.poll_peek(cx, &mut ReadBuf::new(&mut [0])).map_ok(drop),
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 }
 

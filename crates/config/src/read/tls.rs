@@ -14,18 +14,20 @@ use crate::sections::{
 
 const CERTIFICATES_MAX: usize = 1024;
 
-/// What was read for TLS with clients.
+/// What was read for TLS; see [`Config`](crate::Config).
 pub(super) struct ReadTls {
     pub(super) tls: TlsConfig,
     pub(super) certificates: Vec<Certificate>,
-    pub(super) clients: ClientCheck,
+    pub(super) client_check: ClientCheck,
+    pub(super) backend_tls: BackendTlsConfig,
+    pub(super) client_tls: Option<ClientTls>,
 }
 
 /// The tables, checked against the listeners.
 pub(super) fn read<'a>(
     reader: &mut ConfigReader<'a>,
     root: &'a DeTable<'a>,
-    listeners: &[PlacedListener],
+    (listeners, backends): (&[PlacedListener], &[Answering]),
     (mechanism, handoff): (MechanismKind, Option<&HandoffConfig>),
 ) -> Option<ReadTls> {
     let sections =
@@ -49,7 +51,8 @@ pub(super) fn read<'a>(
         let remedy = "write `tls = true` below a [[listener]], or remove it".to_owned();
         reader.wrong(&first.path, first.span.clone(), (what, remedy));
     }
-    Some(ReadTls { tls: tls?, certificates, clients: clients? })
+    let (backend_tls, client_tls) = to_backends(reader, root, backends, mechanism)?;
+    Some(ReadTls { tls: tls?, certificates, client_check: clients?, backend_tls, client_tls })
 }
 
 fn certificates<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTable<'a>]) -> Vec<Certificate> {
@@ -146,7 +149,7 @@ fn check_mechanism(
 }
 
 /// How TLS is spoken to back-ends; ready for use where some back-end has it.
-pub(super) fn to_backends<'a>(
+fn to_backends<'a>(
     reader: &mut ConfigReader<'a>,
     root: &'a DeTable<'a>,
     backends: &[Answering],

@@ -35,7 +35,7 @@ impl WatchedFiles {
             match FileWatch::start(file, Stamp::none(), self.changed.clone()) {
                 Ok(watch) => drop(self.watches.insert(file.clone(), watch)),
                 Err(error) => {
-                    tracing::warn!("cannot watch {}: {error}; it is read again on reload", file.display())
+                    tracing::warn!("cannot watch {}: {error}; it is read again on reload", file.display());
                 }
             }
         }
