@@ -1,0 +1,215 @@
+"""CPU time of Plimsoll's front-end under TLS beside HAProxy and nginx.
+
+Usage: tls.py PLIMSOLL        PLIMSOLL: the optimized program
+
+As bench.py, whose clients, back-ends and way of measuring it uses: the proxies on CPU 0, the load on CPU 1, each proxy with one
+thread, one certificate of ECDSA (P-256), TLS to the client and none to the back-ends. Three kinds of load: kept connections under
+TLS 1.3; a connection for each request with a full handshake under TLS 1.3 (wrk); and connections that resume a session under TLS 1.2
+(openssl s_time, which asks for one document on each). The proxies take turns within each round; ratios are formed within a round
+beside the better of HAProxy and nginx, and medians over the rounds are shown. Wrong answers fail the run, missed goals are only shown.
+
+ROUNDS (5) and SECONDS (2) in the environment set the number of rounds and the time of one measurement.
+"""
+
+import pathlib
+import re
+import resource
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import bench
+
+GOAL = 1.0
+IDLE_GOAL_BYTES = 16_384
+IDLE_CONNECTIONS = 2000
+PORTS = {"HAProxy": 9631, "nginx": 9632, "Plimsoll": 9633}
+NGINX = """
+worker_processes 1; pid {d}/tls.pid; error_log {d}/tls.log; daemon off; {user}
+events {{ worker_connections 8192; }}
+http {{ access_log off; keepalive_requests 100000000; {temp}
+  upstream b {{ keepalive 512; keepalive_requests 100000000; {servers} }}
+  server {{ listen 127.0.0.1:{port} ssl backlog=4096; ssl_certificate {d}/site.pem; ssl_certificate_key {d}/site.key;
+    ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:s:10m;
+    location / {{ proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; }} }} }}
+"""
+HAPROXY = """
+global
+  nbthread 1
+  maxconn 8192
+  ssl-default-bind-options ssl-min-ver TLSv1.2
+defaults
+  mode http
+  timeout client 60s
+  timeout server 60s
+  timeout connect 5s
+  http-reuse always
+frontend f
+  bind 127.0.0.1:{port} ssl crt {d}/both.pem alpn http/1.1 backlog 4096
+  default_backend b
+backend b
+  balance roundrobin
+  option httpchk GET /100
+  {servers}
+"""
+PLIMSOLL = """
+workers = 1
+{backends}
+[[listener]]
+address = "127.0.0.1:{port}"
+tls = true
+[[certificate]]
+chain = "{d}/site.pem"
+key = "{d}/site.key"
+[policy]
+name = "round_robin"
+[health]
+path = "/100"
+[admission]
+limit = 4096
+[admin]
+enabled = false
+"""
+
+
+class TlsProxy(bench.Proxy):
+    """A proxy whose clients speak TLS."""
+
+    def url(self, size_bytes):
+        return f"https://127.0.0.1:{self.port}/{size_bytes}"
+
+
+def issue(directory):
+    """A certificate of its own signature, as all three read it."""
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
+    command += ["-subj", "/CN=bench", "-addext", "subjectAltName=DNS:bench.example"]
+    command += ["-keyout", f"{directory}/site.key", "-out", f"{directory}/site.pem"]
+    subprocess.run(command, check=True, capture_output=True)
+    both = pathlib.Path(f"{directory}/site.pem").read_text() + pathlib.Path(f"{directory}/site.key").read_text()
+    pathlib.Path(f"{directory}/both.pem").write_text(both)
+
+
+def kept(size_bytes):
+    """A load of requests on 32 kept connections."""
+    return lambda proxy: bench.load(proxy.url(size_bytes), 32, bench.SECONDS)
+
+
+def handshakes(proxy):
+    """A load of connections with one request each; how many there were."""
+    command = ["taskset", "-c", "1", "wrk", "-t1", "-c32", f"-d{bench.SECONDS}", "-H", "Connection: close", proxy.url(100)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if "Non-2xx" in out:
+        sys.exit(f"{proxy.name}: wrong answers\n{out}")
+    return int(re.search(r"(\d+) requests in", out).group(1))
+
+
+def resumed(proxy):
+    """A load of connections, one after the other, that resume a session; how many there were."""
+    command = ["taskset", "-c", "1", "openssl", "s_time", "-connect", f"127.0.0.1:{proxy.port}", "-reuse", "-tls1_2"]
+    command += ["-time", str(bench.SECONDS), "-www", "/100"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"(\d+) connections in (\d+) real seconds", out)
+    if not lines:
+        sys.exit(f"{proxy.name}: no connections\n{out}")
+    return int(lines[-1][0])
+
+
+LOADS = {
+    "8 KB, kept connections": kept(8192),
+    "100 KB, kept connections": kept(102_400),
+    "full handshakes": handshakes,
+    "resumed, TLS 1.2": resumed,
+}
+
+
+def cost_us(proxy, load):
+    """CPU time for each request or connection."""
+    before = proxy.cpu_us()
+    count = load(proxy)
+    return (proxy.cpu_us() - before) / count
+
+
+def measure(proxies):
+    """Prints a line for each load."""
+    print(f"{'':28}" + "".join(f"{p.name:>14}" for p in proxies) + "    Plimsoll / the better of the others")
+    for label, load in LOADS.items():
+        rounds = []
+        for number in range(bench.ROUNDS):
+            turn = proxies[number % len(proxies) :] + proxies[: number % len(proxies)]
+            rounds.append({p.name: cost_us(p, load) for p in turn})
+        medians = [statistics.median(r[p.name] for r in rounds) for p in proxies]
+        ratio = statistics.median(r["Plimsoll"] / min(r["HAProxy"], r["nginx"]) for r in rounds)
+        print(
+            f"{label:>26}  " + "".join(f"{m:11.2f} us" for m in medians) + f"    {ratio:5.2f} ({bench.mark(ratio, GOAL)})",
+            flush=True,
+        )
+
+
+def idle_bytes(proxy, port):
+    """Memory of the proxy for each idle connection that has had one answer."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    before, clients = proxy.resident_bytes(), []
+    for _ in range(IDLE_CONNECTIONS):
+        client = context.wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
+        client.sendall(b"GET /100 HTTP/1.1\r\nHost: bench\r\n\r\n")
+        client.recv(4096)
+        clients.append(client)
+    after = proxy.resident_bytes()
+    for client in clients:
+        client.close()
+    return (after - before) / IDLE_CONNECTIONS
+
+
+def measure_idle(proxies):
+    print(f"\nResident memory per idle connection ({IDLE_CONNECTIONS} connections, one request each)")
+    for proxy in proxies:
+        per = idle_bytes(proxy, proxy.port)
+        print(f"  {proxy.name:12} {per:7.0f} B" + (f"   {bench.mark(per, IDLE_GOAL_BYTES)}" if proxy.name == "Plimsoll" else ""))
+
+
+def commands(plimsoll, d):
+    """Writes the three configurations; the commands that start the proxies."""
+    user, temp = bench.unprivileged_nginx(d)
+    servers = " ".join(f"server 127.0.0.1:{p};" for p in bench.BACKENDS)
+    (d / "tls.conf").write_text(NGINX.format(d=d, user=user, temp=temp, servers=servers, port=PORTS["nginx"]))
+    servers = "\n  ".join(f"server s{p} 127.0.0.1:{p} check" for p in bench.BACKENDS)
+    (d / "tls.cfg").write_text(HAPROXY.format(d=d, servers=servers, port=PORTS["HAProxy"]))
+    (d / "tls.toml").write_text(PLIMSOLL.format(d=d, backends=bench.backend_tables(), port=PORTS["Plimsoll"]))
+    return {
+        "HAProxy": ["haproxy", "-db", "-f", f"{d}/tls.cfg"],
+        "nginx": ["nginx", "-e", f"{d}/tls.log", "-c", f"{d}/tls.conf"],
+        "Plimsoll": [plimsoll, "balance", "--no-watch", "--config", f"{d}/tls.toml"],
+    }
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with tempfile.TemporaryDirectory() as directory:
+        d = pathlib.Path(directory)
+        issue(d)
+        backends = bench.start_backends(d)
+        time.sleep(0.3)
+        proxies = [TlsProxy(name, command, PORTS[name]) for name, command in commands(sys.argv[1], d).items()]
+        try:
+            for proxy in proxies:
+                proxy.wait_until_ready()
+            print("CPU time of the proxy per request, or per connection with one request\n")
+            measure(proxies)
+            measure_idle(proxies)
+        finally:
+            for proxy in proxies:
+                proxy.stop()
+            backends.terminate()
+            backends.wait()
+
+
+if __name__ == "__main__":
+    main()
