@@ -13,7 +13,6 @@ use plimsoll_config::{Config, MechanismKind, PeersConfig};
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_policy::BackendId;
 
-use crate::access_log;
 use crate::control::{Control, ControlError};
 use crate::dispatch::{BuildFailed, PartitionedDispatch};
 use crate::http::target_hash::TargetHash;
@@ -31,6 +30,7 @@ use crate::peers::Peers;
 use crate::refusals::RefusalExamples;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
+use plimsoll_observe::access_log;
 
 /// Open files for logs, listeners, the admin API, health checks and what else there is.
 const FILES_FOR_OTHERS: usize = 128;

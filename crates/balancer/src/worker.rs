@@ -12,9 +12,8 @@ use plimsoll_config::{AccessLogFormat, Config};
 use plimsoll_policy::BackendId;
 
 use crate::accepted::{Accepted, Start};
-use crate::access_log::{self, BUFFER_BYTES, LineContext, Moment};
+use crate::access_log::{self, LineContext};
 use crate::backend::Backend;
-use crate::clock;
 use crate::dispatch::AsksBackends;
 use crate::http::request::peer_text;
 use crate::metrics::{BackendCounts, hundreds};
@@ -25,6 +24,9 @@ use crate::net::stream::ClientStream;
 use crate::observe::{CLIENT_GONE, RequestRecord};
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::access_log::BUFFER_BYTES;
+use plimsoll_observe::clock;
+use plimsoll_observe::line::Moment;
 
 /// Bytes read at once from a back-end.
 const RESPONSE_BYTES: usize = 64 << 10;
