@@ -31,6 +31,6 @@ pub use sections::{
     DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey,
     HealthConfig, HealthProbe, Limits, ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource,
     MechanismKind, OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement,
-    PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull, class_costs,
+    PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull, admin_token, class_costs,
 };
 pub use value::{ConfigValue, size};

@@ -47,6 +47,9 @@ impl LogWitness {
     }
 }
 
+/// A decision log, where one is kept.
+pub struct MaybeLogged(pub Option<LogWitness>);
+
 /// Records each input.
 macro_rules! recorded {
     ($($(#[$inline:ident])? fn $name:ident($($arg:ident: $type:ty),*);)*) => {
@@ -55,6 +58,14 @@ macro_rules! recorded {
                 self.recorder.$name($($arg),*);
                 if self.recorder.is_chunk_full() {
                     self.hand_over();
+                }
+            })*
+        }
+
+        impl Witness for MaybeLogged {
+            $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
+                if let Some(log) = &mut self.0 {
+                    log.$name($($arg),*);
                 }
             })*
         }

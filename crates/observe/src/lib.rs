@@ -3,6 +3,7 @@
 
 pub mod access_log;
 pub mod clock;
+pub mod counters;
 pub mod exposition;
 pub mod guard;
 pub mod line;

@@ -36,6 +36,17 @@ pub enum ToClone<'a> {
         /// Comes back unchanged.
         token: u64,
     },
+    /// What the policy of this node has seen: the load of each size of document. No answer follows.
+    Sizes {
+        /// Random for each process.
+        instance: u64,
+        /// Grows with each message of one process.
+        number: u64,
+        /// What takes requests, as a number.
+        cluster: u64,
+        /// Largest sizes, ascending, and bytes.
+        load: Vec<(u64, u64)>,
+    },
 }
 
 /// What of an answer was sent before it was cloned.
@@ -97,6 +108,8 @@ pub enum FromClone {
     },
 }
 
+/// Most sizes in a message: as many as a histogram can have bins.
+const MOST_SIZES: usize = 65_535;
 /// Most characters of an `ETag` in a message.
 const MOST_ETAG_BYTES: usize = 256;
 
@@ -109,6 +122,11 @@ impl<'a> Message<'a> for ToClone<'a> {
                 within("state", state.len(), MOST_STATE_BYTES)?;
                 within("head", head.len(), MOST_HEAD_BYTES)?;
                 sent.as_ref().map_or(Ok(()), |sent| within("etag", sent.etag.len(), MOST_ETAG_BYTES))
+            }
+            Self::Sizes { load, .. } => {
+                within("sizes", load.len(), MOST_SIZES)?;
+                let ascend = load.is_sorted_by(|(before, _), (after, _)| before < after);
+                if ascend { Ok(()) } else { Err(FieldError::Unordered { field: "sizes" }) }
             }
             Self::Over { .. } | Self::Ping { .. } => Ok(()),
         }
@@ -155,7 +173,9 @@ mod tests {
         let mut bytes = Vec::new();
         said.iter().for_each(|message| message.encode(&mut bytes).unwrap());
         assert_eq!(messages::<FromClone>(&bytes).map(Result::unwrap).collect::<Vec<_>>(), said);
-        for asked in [clone(b"state"), ToClone::Over { conn: Conn(8) }, ToClone::Ping { token: 0 }] {
+        let sizes =
+            ToClone::Sizes { instance: 1, number: 2, cluster: 3, load: vec![(10, 5), (20, u64::MAX)] };
+        for asked in [clone(b"state"), ToClone::Over { conn: Conn(8) }, ToClone::Ping { token: 0 }, sizes] {
             let mut bytes = Vec::new();
             asked.encode(&mut bytes).unwrap();
             assert_eq!(ToClone::decode(&bytes).unwrap(), asked);
@@ -169,6 +189,8 @@ mod tests {
         let sent = Some(SentPart { from: 0, left: 0, etag: "e".repeat(MOST_ETAG_BYTES + 1) });
         let long = ToClone::Clone { conn: Conn(0), state: b"", head: b"", sent };
         assert!(long.encode(&mut bytes).is_err() && bytes.is_empty());
+        let unordered = ToClone::Sizes { instance: 0, number: 0, cluster: 0, load: vec![(2, 1), (2, 1)] };
+        assert!(unordered.encode(&mut bytes).is_err() && bytes.is_empty());
         ToAgent::Ping { token: 1 }.encode(&mut bytes).unwrap();
         assert!(matches!(ToClone::decode(&bytes), Err(DecodeError::Exchange { found: 1, expected: 4 })));
     }

@@ -23,7 +23,7 @@ use tokio::time::timeout_at;
 use super::super::client::ClientConnection;
 use super::super::head::Outline;
 use super::super::serve::BegunAnswer;
-use super::counters::CloneCounters;
+use super::counters::{CloneCounters, DeclineReason};
 use super::originals::{Original, inject};
 use super::peer_link::{PeerLink, PendingClone};
 use super::shared::CloneShared;
@@ -43,7 +43,7 @@ pub(super) enum CarriedOver {
         keep: bool,
     },
     /// Nothing has happened: it is answered here.
-    Declined,
+    Declined(DeclineReason),
     /// The client's connection is gone.
     Lost,
 }
@@ -68,7 +68,7 @@ pub(super) async fn answer_by_clone(
     let Some(client) = slot.take() else { return CarriedOver::Lost };
     if !client.is_whole() {
         *slot = Some(client);
-        return CarriedOver::Declined;
+        return CarriedOver::Declined(DeclineReason::ClientEnded);
     }
     let Ok((fd, input)) = client.into_parts() else { return CarriedOver::Lost };
     // In this order: whoever is held is known.
@@ -76,14 +76,15 @@ pub(super) async fn answer_by_clone(
     let entered = Entered { shared, original, flow, in_doubt: false };
     if let Err(error) = shared.router.hold(&flow) {
         tracing::debug!(%error, "a connection is not cloned");
-        return entered.give_back(ClientConnection::new(fd, &input, shared.config.write_timeout), slot);
+        let client = ClientConnection::new(fd, &input, shared.config.write_timeout);
+        return entered.give_back(client, DeclineReason::NotFrozen, slot);
     }
     let frozen = match Frozen::freeze(fd) {
         Ok(frozen) => frozen,
         Err(failed) => {
             tracing::debug!(?flow, "a connection is not cloned: {}", failed.error);
             let client = ClientConnection::new(failed.fd, &input, shared.config.write_timeout);
-            return entered.give_back(client, slot);
+            return entered.give_back(client, DeclineReason::NotFrozen, slot);
         }
     };
     let cloning = Cloning { entered, frozen, input, began_at };
@@ -103,12 +104,13 @@ impl Entered<'_> {
     fn give_back(
         self,
         client: std::io::Result<ClientConnection>,
+        why: DeclineReason,
         slot: &mut Option<ClientConnection>,
     ) -> CarriedOver {
         match client {
             Ok(client) => {
                 *slot = Some(client);
-                CarriedOver::Declined
+                CarriedOver::Declined(why)
             }
             Err(error) => {
                 tracing::warn!(%error, flow = ?self.flow, "a connection was lost");
@@ -167,10 +169,10 @@ impl Cloning<'_> {
         let limits = QueueLimits { send_bytes, ..limits };
         let mut state = match self.frozen.snapshot(&flow, &self.input, limits) {
             Ok(state) => state,
-            Err(why) => return self.thaw(slot, &why),
+            Err(why) => return self.thaw(slot, DeclineReason::NotFrozen, &why),
         };
         if let Err(why) = shared.router.number(&state) {
-            return self.thaw(slot, &why);
+            return self.thaw(slot, DeclineReason::NotFrozen, &why);
         }
         // All that the client has sent so far. The clone gets the request alone, by its head.
         let received = std::mem::take(&mut state.receive_queue);
@@ -184,18 +186,20 @@ impl Cloning<'_> {
         let mut bytes = Vec::with_capacity(state.encoded_bytes());
         state.encode(&mut bytes);
         let Some(mut pending) = link.ask(&bytes, head, sent) else {
-            return self.thaw(slot, &"the link is lost");
+            return self.thaw(slot, DeclineReason::NoLink, &"the link is lost");
         };
         CloneCounters::count(&shared.counters.cloned);
         self.entered.in_doubt = true;
         // A node that is alive answers; the link finds out whether it is.
         match pending.hear().await {
             Some(FromClone::Cloned { .. }) => {
-                let waited_ns = u64::try_from(self.began_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let waited = self.began_at.elapsed();
+                shared.counters.clone_time.0.add(waited);
+                let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
                 shared.counters.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
             }
             Some(FromClone::Refused { why, .. }) => {
-                return self.thaw(slot, &format_args!("its node refuses: {why:?}"));
+                return self.thaw(slot, DeclineReason::Refused, &format_args!("its node refuses: {why:?}"));
             }
             // Nobody knows whether there is a clone. The kernel tells the client.
             _ => return self.lost("its node did not answer"),
@@ -333,14 +337,19 @@ impl Cloning<'_> {
     }
 
     /// Goes on here, as nothing has happened.
-    fn thaw(self, slot: &mut Option<ClientConnection>, why: &dyn std::fmt::Display) -> CarriedOver {
+    fn thaw(
+        self,
+        slot: &mut Option<ClientConnection>,
+        reason: DeclineReason,
+        why: &dyn std::fmt::Display,
+    ) -> CarriedOver {
         let Self { frozen, mut entered, input, .. } = self;
         entered.in_doubt = false;
         tracing::debug!(flow = ?entered.flow, "a connection is not cloned: {why}");
         let client = frozen.thaw();
         let limit = entered.shared.config.write_timeout;
         let client = client.and_then(|fd| ClientConnection::new(fd, &input, limit));
-        entered.give_back(client, slot)
+        entered.give_back(client, reason, slot)
     }
 
     /// Gives the connection up. Its client is reset.

@@ -1,8 +1,10 @@
 //! The configuration of a node.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use plimsoll_config::{AccessLog, Admin};
 use plimsoll_policy::PolicyChoice;
 use plimsoll_wire::Key;
 use plimsoll_wire::load::LoadGauge;
@@ -16,6 +18,35 @@ pub struct ClonePeer {
     pub name: String,
     /// Where it takes links; its links come from the same address.
     pub address: SocketAddr,
+}
+
+/// Where the loads come from by which a policy decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeLoads {
+    /// What this node has assigned itself.
+    Own,
+    /// Other nodes are asked before a choice.
+    Poll {
+        /// Nodes that are asked for a policy that looks at loads and does not ask by itself: 1 to 8.
+        size: u8,
+        /// The longest wait for their answers.
+        timeout: Duration,
+        /// For so long after it was sent an inquiry is shared, until it is answered.
+        max_age: Duration,
+    },
+    /// Other nodes announce theirs.
+    Broadcast {
+        /// Where announcements come in: an address of this node, or an IPv4 multicast group.
+        hear: SocketAddr,
+        /// Their mean distance, where they do not tell it themselves.
+        interval: Duration,
+    },
+}
+
+impl NodeLoads {
+    /// Two nodes are asked, and waited for 10 ms: as by default in `[load_information]`.
+    pub const POLL: Self =
+        Self::Poll { size: 2, timeout: Duration::from_millis(10), max_age: Duration::from_millis(1) };
 }
 
 /// The configuration of a node.
@@ -58,6 +89,20 @@ pub struct CloneConfig {
     pub link_timeout: Duration,
     /// Counts the requests that are being answered here.
     pub gauge: LoadGauge,
+    /// Where the policy's loads come from; [`NodeLoads::Own`] by default.
+    pub loads: NodeLoads,
+    /// The UDP port at which other nodes tell their loads, at the address of their links; 7401 by default.
+    pub load_port: u16,
+    /// How often nodes tell one another what a policy has seen that shares this; 1 s by default.
+    pub share_period: Duration,
+    /// How long what a node has told counts when nothing more is heard of it; 30 s by default.
+    pub share_keep: Duration,
+    /// The directory of the decision log; none by default.
+    pub decision_log: Option<PathBuf>,
+    /// The access log; none by default.
+    pub access_log: Option<AccessLog>,
+    /// Where metrics and the policy's state can be asked for; nowhere by default.
+    pub admin: Option<Admin>,
 }
 
 const MOST_PEERS: usize = 255;
@@ -85,6 +130,13 @@ impl CloneConfig {
             drain_timeout: Duration::from_secs(10),
             link_timeout: Duration::from_millis(1500),
             gauge: LoadGauge::new(),
+            loads: NodeLoads::Own,
+            load_port: 7401,
+            share_period: Duration::from_secs(1),
+            share_keep: Duration::from_secs(30),
+            decision_log: None,
+            access_log: None,
+            admin: None,
         }
     }
 
@@ -123,8 +175,37 @@ impl CloneConfig {
                 "a server behind the shim cannot be cloned yet: give an origin, or copy:…".to_owned(),
             );
         }
+        self.check_told()?;
         let Self { max_connections, state_bytes, threads, link_timeout, .. } = *self;
         CheckedLimits { max_connections, state_bytes, threads, link_timeout }.check()
+    }
+
+    /// Checks what is exchanged and told.
+    fn check_told(&self) -> Result<(), AgentError> {
+        let wrong = |what: &str| Err(AgentError::Config(what.to_owned()));
+        if let Some(Admin { address, token: None }) = &self.admin
+            && !address.ip().to_canonical().is_loopback()
+        {
+            return wrong("--admin: give --admin-token-file, or an address of loopback");
+        }
+        if self.load_port == 0 {
+            return wrong("--clone-load-port: give 1 to 65535");
+        }
+        if self.share_period < Duration::from_millis(50) || self.share_keep < self.share_period {
+            return wrong(
+                "what nodes have seen is told every 0.05 s at most, and kept for a period at least",
+            );
+        }
+        match self.loads {
+            NodeLoads::Poll { size, .. } if !(1..=8).contains(&size) => wrong("1 to 8 nodes can be asked"),
+            NodeLoads::Broadcast { hear, .. } if hear.ip().is_unspecified() || hear.port() == 0 => {
+                wrong("--clone-hear: give an address of this node, or a multicast group, and a port")
+            }
+            NodeLoads::Broadcast { hear, .. } if hear.is_ipv6() && hear.ip().is_multicast() => {
+                wrong("--clone-hear: give an IPv4 multicast group, or an address of this node")
+            }
+            _ => Ok(()),
+        }
     }
 }
 

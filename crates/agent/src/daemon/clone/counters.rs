@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_datapath::RouterCounters;
+use plimsoll_observe::counters::{FINE_BUCKETS_US, Histogram, SharedCounter};
 use plimsoll_origin::OriginStats;
+use plimsoll_wire::cloning::CloneRefusal;
 
 /// The counters behind [`CloneStats`].
 #[derive(Debug, Default)]
@@ -26,6 +28,63 @@ pub(super) struct CloneCounters {
     pub(super) links: AtomicU64,
     pub(super) refused_links: AtomicU64,
     pub(super) broken_links: AtomicU64,
+    /// Content of answers of this node to its own clients, and of clones to them, and of clones here.
+    pub(super) own_content_bytes: SharedCounter,
+    pub(super) clone_content_bytes: SharedCounter,
+    pub(super) made_content_bytes: SharedCounter,
+    /// Requests that another node should have answered, by why it did not.
+    pub(super) declined_for: [SharedCounter; DeclineReason::ALL.len()],
+    /// Clones that were refused here, by why.
+    pub(super) refused_for: [SharedCounter; REFUSALS.len()],
+    /// From the decision for a clone to the word that it is there.
+    pub(super) clone_time: CloneTimes,
+}
+
+/// Why a request that belongs to another node is answered here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeclineReason {
+    /// There is no link to it, or too many clones of it are under way.
+    NoLink,
+    /// The client has ended its side.
+    ClientEnded,
+    /// The connection could not be frozen, or its state not be read.
+    NotFrozen,
+    /// The other node has refused.
+    Refused,
+}
+
+impl DeclineReason {
+    /// All of them, in the order of their numbers.
+    pub(super) const ALL: [Self; 4] = [Self::NoLink, Self::ClientEnded, Self::NotFrozen, Self::Refused];
+
+    /// Its name in metrics.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::NoLink => "no_link",
+            Self::ClientEnded => "client_ended",
+            Self::NotFrozen => "not_frozen",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Why clones are refused, with the names in metrics.
+pub(super) const REFUSALS: [(CloneRefusal, &str); 5] = [
+    (CloneRefusal::Full, "full"),
+    (CloneRefusal::Stopping, "stopping"),
+    (CloneRefusal::Kernel, "kernel"),
+    (CloneRefusal::BadState, "bad_state"),
+    (CloneRefusal::OtherDocument, "other_document"),
+];
+
+/// A histogram with fine buckets.
+#[derive(Debug)]
+pub(super) struct CloneTimes(pub(super) Histogram);
+
+impl Default for CloneTimes {
+    fn default() -> Self {
+        Self(Histogram::with(&FINE_BUCKETS_US))
+    }
 }
 
 /// Counts of a node since its start.
@@ -77,6 +136,20 @@ pub struct CloneStats {
 impl CloneCounters {
     pub(super) fn count(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request that belongs to another node is answered here.
+    pub(super) fn declined(&self, why: DeclineReason) {
+        Self::count(&self.declined);
+        self.declined_for[why as usize].add(1);
+    }
+
+    /// A clone was refused here.
+    pub(super) fn refused(&self, why: CloneRefusal) {
+        Self::count(&self.refused);
+        if let Some(number) = REFUSALS.iter().position(|(refusal, _)| *refusal == why) {
+            self.refused_for[number].add(1);
+        }
     }
 
     pub(super) fn stats(&self, router: RouterCounters, origin: Option<OriginStats>) -> CloneStats {

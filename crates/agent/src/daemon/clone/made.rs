@@ -102,7 +102,7 @@ fn tell(
         }
         Err(why) => {
             tracing::debug!(conn = conn.0, ?why, "a clone was refused");
-            CloneCounters::count(&shared.counters.refused);
+            shared.counters.refused(why);
             link.sink.push(&FromClone::Refused { conn, why });
         }
     }
@@ -195,6 +195,7 @@ async fn answer_and_go(
     if let Some(access) = access {
         access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
     }
+    shared.counters.made_content_bytes.add(answer.content_bytes);
     let whole = answer.complete && answer.then != AfterAnswer::Abort;
     let keep = answer.then == AfterAnswer::KeepAlive;
     let ended = report(Answer { complete: whole, ..answer }, began_at);

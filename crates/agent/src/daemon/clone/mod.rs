@@ -6,7 +6,13 @@
 //! its answer, and brings the original up to there. `made` is the other side: it makes clones that come by a `server_link`, and has
 //! them answer. `originals` and `clones` know the connections that it is
 //! about. `frames` is what both kinds of links have in common.
+//!
+//! Loads of other nodes come by `polls` or as `announced`, and what policies share by `sharing`. `access` is the access log, `admin` the
+//! admin API; `told` runs both, and the exchange of loads, on a thread each.
 
+mod access;
+mod admin;
+mod announced;
 mod clones;
 mod cloning;
 mod config;
@@ -18,10 +24,13 @@ mod node;
 mod original;
 mod originals;
 mod peer_link;
+mod polls;
 mod server_link;
 mod shared;
+mod sharing;
 mod threads;
+mod told;
 
-pub use config::{CloneConfig, ClonePeer};
+pub use config::{CloneConfig, ClonePeer, NodeLoads};
 pub use counters::CloneStats;
 pub use node::{CloneNode, PreparedCloneNode};

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
+use http::StatusCode;
 use plimsoll_datapath::Flow;
 use tokio::net::TcpStream;
 
@@ -11,8 +13,10 @@ use super::super::client::{ClientConnection, Next};
 use super::super::closing::Closing;
 use super::super::head::Outline;
 use super::super::serve::{AfterAnswer, Answer, Beginning, Serve, Session, begin};
+use super::access::AccessEnd;
 use super::cloning::{CarriedOver, CloneTask, answer_by_clone};
-use super::counters::CloneCounters;
+use super::config::ClonePeer;
+use super::counters::{CloneCounters, DeclineReason};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::peer_link::PeerLink;
 use super::shared::{CloneShared, NodePhase};
@@ -91,10 +95,34 @@ async fn converse(
         let Some(client) = slot.as_mut() else { return OriginalEnd::Gone };
         let then = match client.next(&closing, shared.config.idle_timeout).await {
             Next::End | Next::TimedOut | Next::Close => return OriginalEnd::Close,
-            Next::Foreign(why) => session.answer_foreign(client, why).await.then,
+            Next::Foreign(why) => {
+                let log = shared.access_log.as_ref();
+                let begun = log.map(|log| log.begin(flow.client, &client.input));
+                let answer = session.answer_foreign(client, why).await;
+                if let Some((log, begun)) = log.zip(begun) {
+                    let (status, content_bytes) = (answer.status, answer.content_bytes);
+                    let end = AccessEnd {
+                        status,
+                        content_bytes,
+                        first_byte_at: answer.first_byte_at,
+                        ..AccessEnd::NONE
+                    };
+                    log.end(&begun, &end, (&shared.config.name, shared.mapping.policy()), |_| None);
+                }
+                answer.then
+            }
             Next::Request(outline) => {
-                let mut connection = RequestPath { shared, links, flow, closing: &closing };
-                connection.answer(&mut session, slot, outline).await
+                let log = shared.access_log.as_ref();
+                let begun = log.map(|log| log.begin(flow.client, &client.input[..outline.bytes]));
+                let told = Cell::new(AccessEnd::NONE);
+                let mut connection = RequestPath { shared, links, flow, closing: &closing, told: &told };
+                let then = connection.answer(&mut session, slot, outline).await;
+                if let Some((log, begun)) = log.zip(begun) {
+                    let names = (&*shared.config.name, shared.mapping.policy());
+                    let name_of = |peer| shared.config.peers.get(peer).map(|peer: &ClonePeer| &*peer.name);
+                    log.end(&begun, &told.get(), names, name_of);
+                }
+                then
             }
         };
         CloneCounters::count(&shared.counters.requests);
@@ -112,6 +140,8 @@ struct RequestPath<'a> {
     links: &'a [Rc<PeerLink>],
     flow: Flow,
     closing: &'a NodeClosing<'a>,
+    /// What the access log is to tell.
+    told: &'a Cell<AccessEnd>,
 }
 
 impl RequestPath<'_> {
@@ -127,24 +157,27 @@ impl RequestPath<'_> {
         let target = target_of(&client.input).to_vec();
         // Others have not the address by which they reach this node.
         let here_only = self.flow.vip.ip() == shared.config.listen.ip();
-        let placed = shared.mapping.place(&target, here_only);
+        let placed = shared.mapping.place(&target, here_only, &shared.asks).await;
+        self.tell(|end| (end.placed_at, end.reason) = (Some(Instant::now()), Some(placed.reason)));
         if let NodePlace::Peer(peer) = placed.place {
             let link = self.links.get(peer).filter(|link| link.is_up());
             let task = CloneTask::Whole(outline);
+            self.tell(|end| (end.by_peer, end.attempts) = (Some(peer), 1));
             let carried = match link {
                 Some(link) if self.divides(outline) => {
                     let then = self.answer_in_two(link, slot, outline, &placed).await;
                     return then;
                 }
                 Some(link) => answer_by_clone(shared, link, self.flow, slot, task).await,
-                None => CarriedOver::Declined,
+                None => CarriedOver::Declined(DeclineReason::NoLink),
             };
             match carried {
-                CarriedOver::Declined => {
-                    CloneCounters::count(&shared.counters.declined);
+                CarriedOver::Declined(why) => {
+                    shared.counters.declined(why);
                     shared.mapping.ended(&placed, MappedEnd::Failed);
                 }
                 CarriedOver::Answered { status, content_bytes, keep } => {
+                    self.told_by_clone(status, content_bytes);
                     let whole = is_whole(status, outline);
                     shared.mapping.ended(&placed, MappedEnd::Answered { content_bytes, whole });
                     return if keep { AfterAnswer::KeepAlive } else { AfterAnswer::Close };
@@ -193,11 +226,12 @@ impl RequestPath<'_> {
                     CarriedOver::Answered { content_bytes, .. } => {
                         CloneCounters::count(&shared.counters.rests);
                         let content_bytes = content_bytes + first_bytes;
+                        self.told_by_clone(StatusCode::OK.as_u16(), content_bytes);
                         shared.mapping.ended(placed, MappedEnd::Answered { content_bytes, whole: true });
                         return begun.then();
                     }
-                    CarriedOver::Declined => {
-                        CloneCounters::count(&shared.counters.declined);
+                    CarriedOver::Declined(why) => {
+                        shared.counters.declined(why);
                         let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
                         begun.finish(client).await
                     }
@@ -209,6 +243,7 @@ impl RequestPath<'_> {
             }
         };
         CloneCounters::count(&shared.counters.own);
+        self.told_here(&answer);
         shared.mapping.ended(placed, MappedEnd::Failed);
         answer.then
     }
@@ -221,12 +256,41 @@ impl RequestPath<'_> {
     ) -> Answer {
         CloneCounters::count(&self.shared.counters.own);
         let access = (!self.shared.serve.counts_load()).then(|| self.shared.config.gauge.begin());
-        let began_at = std::time::Instant::now();
+        let began_at = Instant::now();
         let answer = session.answer(client, outline, self.closing).await;
         if let Some(access) = access {
             access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
         }
+        self.told_here(&answer);
         answer
+    }
+
+    /// Changes what the access log is to tell.
+    fn tell(&self, change: impl FnOnce(&mut AccessEnd)) {
+        let mut end = self.told.get();
+        change(&mut end);
+        self.told.set(end);
+    }
+
+    /// A clone has answered.
+    fn told_by_clone(&self, status: u16, content_bytes: u64) {
+        self.shared.counters.clone_content_bytes.add(content_bytes);
+        self.tell(|end| (end.status, end.content_bytes) = (status, content_bytes));
+    }
+
+    /// It was answered here.
+    fn told_here(&self, answer: &Answer) {
+        self.shared.counters.own_content_bytes.add(answer.content_bytes);
+        self.tell(|end| {
+            *end = AccessEnd {
+                status: answer.status,
+                content_bytes: answer.content_bytes,
+                first_byte_at: answer.first_byte_at,
+                by_peer: None,
+                attempts: end.attempts + 1,
+                ..*end
+            };
+        });
     }
 }
 

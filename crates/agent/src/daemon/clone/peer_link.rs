@@ -79,6 +79,13 @@ impl PeerLink {
         self.up.borrow().as_ref().is_some_and(|up| up.waiting.borrow().len() < MOST_CLONES)
     }
 
+    /// Says something that is not about a clone, if the link is there.
+    pub(super) fn tell(&self, message: &ToClone<'_>) {
+        if let Some(up) = self.up.borrow().as_ref() {
+            up.sink.push(message);
+        }
+    }
+
     /// Asks for a clone; `None` when the message could not be sent.
     pub(super) fn ask(&self, state: &[u8], head: &[u8], sent: Option<SentPart>) -> Option<PendingClone> {
         let up = self.up.borrow();

@@ -11,11 +11,14 @@ use tokio::sync::watch;
 
 use super::super::noise::Noise;
 use super::super::serve::Serve;
+use super::access::NodeAccessLog;
 use super::clones::Clones;
 use super::config::CloneConfig;
 use super::counters::{CloneCounters, CloneStats};
 use super::mapping::Mapping;
 use super::originals::Originals;
+use super::polls::AsksNodes;
+use super::sharing::Sharing;
 
 /// How long another node's MAC address is waited for. Its link is there, so the kernel knows it.
 const MAC_WAIT: Duration = Duration::from_millis(100);
@@ -36,6 +39,10 @@ pub(super) struct CloneShared {
     pub(super) router: PacketRouter,
     pub(super) serve: Serve,
     pub(super) mapping: Mapping,
+    /// Carries polls to other nodes.
+    pub(super) asks: AsksNodes,
+    pub(super) sharing: Sharing,
+    pub(super) access_log: Option<NodeAccessLog>,
     pub(super) originals: Originals,
     pub(super) clones: Clones,
     pub(super) counters: CloneCounters,
@@ -58,13 +65,22 @@ impl Drop for CloneRoom {
 }
 
 impl CloneShared {
-    pub(super) fn new(config: CloneConfig, router: PacketRouter, serve: Serve, mapping: Mapping) -> Self {
+    pub(super) fn new(
+        config: CloneConfig,
+        router: PacketRouter,
+        serve: Serve,
+        mapping: Mapping,
+        (asks, access_log): (AsksNodes, Option<NodeAccessLog>),
+    ) -> Self {
         let up = Mutex::new(vec![0; config.peers.len()]);
         Self {
-            config,
             router,
             serve,
             mapping,
+            asks,
+            sharing: Sharing::new(&config),
+            access_log,
+            config,
             originals: Originals::default(),
             clones: Clones::default(),
             counters: CloneCounters::default(),

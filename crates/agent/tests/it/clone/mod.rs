@@ -2,6 +2,7 @@
 
 mod answers;
 mod client;
+mod decisions;
 mod trouble;
 
 use std::net::{IpAddr, SocketAddr};
