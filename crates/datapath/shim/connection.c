@@ -36,6 +36,7 @@ bool connection_begin(struct connection *connection, int fd, int channel, const 
     connection->fd = fd;
     connection->channel = channel;
     connection->give_back = message->flags & HANDED_GIVE_BACK;
+    connection->no_end = message->flags & HANDED_NO_END;
     connection->answered = false;
     connection->ended = false;
     connection->given_back = false;
@@ -265,11 +266,13 @@ struct ending connection_ending(const struct connection *connection)
 {
     const struct answer *answer = &connection->answer;
     bool has_begun = answer->state != ANSWER_NONE || connection->first_byte_ns != 0;
+    struct handed_message notice = notice_of(connection, answer->state == ANSWER_TO_CLOSE && !connection->failed);
+    notice.flags |= HANDED_ENDED;
     return (struct ending){
         .channel = connection->given_back ? -1 : connection->channel,
         .channel_cookie = connection->channel_cookie,
         .is_due = has_begun && !connection->ended && !connection->given_back,
-        .notice = notice_of(connection, answer->state == ANSWER_TO_CLOSE && !connection->failed),
+        .notice = notice,
     };
 }
 

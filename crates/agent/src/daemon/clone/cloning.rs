@@ -316,6 +316,13 @@ impl Cloning<'_> {
         state.unsent_bytes = 0;
         state.window.send = entry.client_window;
         state.window.send_max = state.window.send_max.max(entry.client_window);
+        // A server behind the shim reads what follows itself.
+        let rest = if shared.serve.reads_here() {
+            rest
+        } else {
+            state.receive_queue = rest.to_vec();
+            b""
+        };
         let client = tcp::fast_forward(frozen, &state).map_err(std::io::Error::other);
         let client = client.and_then(tcp::Restored::activate);
         let client = client.and_then(|fd| ClientConnection::new(fd, rest, shared.config.write_timeout));

@@ -64,7 +64,7 @@ pub struct CloneConfig {
     pub interface: String,
     /// The addresses that clients connect to, at this node or at any other one.
     pub vips: Vec<SocketAddr>,
-    /// What answers: not a server behind the shim.
+    /// What answers.
     pub serve: ServeConfig,
     /// Says which node answers a request; the same at all nodes. `uri_hash` by default.
     pub policy: PolicyChoice,
@@ -170,11 +170,6 @@ impl CloneConfig {
                 peer.name
             ));
         }
-        if matches!(self.serve, ServeConfig::Shim(_)) {
-            return wrong(
-                "a server behind the shim cannot be cloned yet: give an origin, or copy:…".to_owned(),
-            );
-        }
         self.check_told()?;
         let Self { max_connections, state_bytes, threads, link_timeout, .. } = *self;
         CheckedLimits { max_connections, state_bytes, threads, link_timeout }.check()
@@ -236,7 +231,6 @@ mod tests {
             wrong(|config| config.vips[0] = "10.0.0.2:80".parse().unwrap())
                 .contains("b is to be reached by it")
         );
-        assert!(wrong(|config| config.serve = ServeConfig::Shim("/run/x".into())).contains("shim"));
         assert!(wrong(|config| config.threads = 0).contains("0 threads"));
         assert!(wrong(|config| config.max_connections = 0).contains("0 connections"));
         assert!(wrong(|config| config.state_bytes = 0).contains("0 bytes"));

@@ -22,6 +22,7 @@ use super::counters::CloneCounters;
 use super::frames::FrameSink;
 use super::original::NodeClosing;
 use super::shared::{CloneRoom, CloneShared, NodePhase};
+use super::shimmed;
 
 /// Bytes of an encoded state beyond its queues.
 const SPARE_BYTES: usize = 1024;
@@ -48,13 +49,13 @@ pub(super) struct CloneOrder<'a> {
 }
 
 /// A clone that does not live yet.
-struct FreshClone {
-    conn: Conn,
-    flow: Flow,
-    number: u64,
-    restored: Restored,
-    head: Vec<u8>,
-    outline: Outline,
+pub(super) struct FreshClone {
+    pub(super) conn: Conn,
+    pub(super) flow: Flow,
+    pub(super) number: u64,
+    pub(super) restored: Restored,
+    pub(super) head: Vec<u8>,
+    pub(super) outline: Outline,
     /// The rest that it sends, of an answer that has begun.
     rest: Option<Response<OriginBody>>,
     _room: CloneRoom,
@@ -127,7 +128,7 @@ fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClo
         FoundHead::Request(outline) if outline.bytes == order.head.len() => outline,
         _ => return Err(CloneRefusal::BadState),
     };
-    let state = TcpState::decode(order.state).map_err(|error| {
+    let mut state = TcpState::decode(order.state).map_err(|error| {
         tracing::warn!(%error, "a state could not be understood");
         CloneRefusal::BadState
     })?;
@@ -142,6 +143,10 @@ fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClo
         tracing::debug!(%error, ?flow, "a clone was not made");
         CloneRefusal::Kernel
     };
+    // A server behind the shim reads the request from the socket.
+    if !shared.serve.reads_here() {
+        state.receive_queue = order.head.to_vec();
+    }
     let restored = tcp::restore(&state).map_err(|error| kernel(&error))?;
     let copy = restored.as_fd().try_clone_to_owned().map_err(|error| kernel(&error))?;
     let number = shared.clones.enter(flow, copy);
@@ -158,6 +163,10 @@ async fn run(shared: Arc<CloneShared>, link: Rc<ServerLink>, clone: FreshClone) 
         _ = phase.wait_for(|phase| *phase == NodePhase::Cut) => false,
         () = answer_and_go(&shared, &link.sink, clone, &mut slot) => true,
     };
+    if !ended && !shared.serve.reads_here() {
+        // Its server has it. The original tells the client.
+        shared.clones.discard(&flow, number);
+    }
     shared.clones.leave(&flow, number);
     link.clones.borrow_mut().remove(&conn.0);
     if let Some(client) = slot.take()
@@ -174,6 +183,9 @@ async fn answer_and_go(
     slot: &mut Option<ClientConnection>,
 ) {
     let began_at = Instant::now();
+    if let Serve::Shim(path) = &shared.serve {
+        return shimmed::answer(shared, sink, clone, path).await;
+    }
     let FreshClone { conn, flow, number, restored, head, outline, rest, _room } = clone;
     let lives =
         restored.activate().and_then(|fd| ClientConnection::new(fd, &head, shared.config.write_timeout));
@@ -234,7 +246,7 @@ async fn go(
 }
 
 /// Waits until the client has acknowledged everything. False when it makes no progress for this long, or the clone is gone.
-async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -> bool) -> bool {
+pub(super) async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -> bool) -> bool {
     const FIRST_PAUSE: Duration = Duration::from_millis(2);
     const LONGEST_PAUSE: Duration = Duration::from_millis(250);
     let mut least_bytes = usize::MAX;
@@ -255,7 +267,7 @@ async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -
     }
 }
 
-fn report(answer: Answer, began_at: Instant) -> AnswerReport {
+pub(super) fn report(answer: Answer, began_at: Instant) -> AnswerReport {
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     let total_us = micros(began_at.elapsed());
     let first_byte_us =

@@ -20,6 +20,7 @@ use super::counters::{CloneCounters, DeclineReason};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::peer_link::PeerLink;
 use super::shared::{CloneShared, NodePhase};
+use super::shimmed;
 
 /// Closes connections once the node stops.
 pub(super) struct NodeClosing<'a> {
@@ -89,7 +90,9 @@ async fn converse(
     flow: Flow,
     slot: &mut Option<ClientConnection>,
 ) -> OriginalEnd {
-    let Some(mut session) = shared.serve.session() else { return OriginalEnd::Abort };
+    let Some(mut session) = shared.serve.session() else {
+        return shimmed::converse(shared, links, flow, slot).await;
+    };
     let closing = NodeClosing::new(shared);
     loop {
         let Some(client) = slot.as_mut() else { return OriginalEnd::Gone };
@@ -295,12 +298,12 @@ impl RequestPath<'_> {
 }
 
 /// Whether the content of such an answer is the whole document.
-fn is_whole(status: u16, outline: Outline) -> bool {
+pub(super) fn is_whole(status: u16, outline: Outline) -> bool {
     status == 200 && !outline.is_head
 }
 
 /// The target of the request whose head begins `input`: the second word of its first line.
-fn target_of(input: &[u8]) -> &[u8] {
+pub(super) fn target_of(input: &[u8]) -> &[u8] {
     let line = input.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
     line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).nth(1).unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 mod answers;
 mod client;
 mod decisions;
+mod shimmed;
 mod trouble;
 
 use std::net::{IpAddr, SocketAddr};
