@@ -208,8 +208,9 @@ static enum reading look(struct connection *connection, int flags)
         ssize_t count = real_functions()->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (count == 0)
             return READING_ON;
+        /* The agent takes a connection that the server must not end away in its own way. */
         if (count < 0 && errno != EAGAIN && errno != EINTR)
-            return READING_FAILS;
+            return connection->no_end && connection->answered ? READING_END : READING_FAILS;
         if (count > 0 && connection->answered)
             return give_back(connection) ? READING_END : READING_ON;
         if (count > 0) {

@@ -82,6 +82,17 @@ pub fn discard(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::connect_unspec(fd)?)
 }
 
+/// Like [`discard`], for a connection of which another process has a copy: that one sees it reset.
+///
+/// # Errors
+///
+/// The kernel's; the connection may still be there.
+pub fn take_away(fd: BorrowedFd<'_>) -> io::Result<()> {
+    discard(fd)?;
+    // In repair mode, its reads would be invalid.
+    set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_OFF_SILENTLY])
+}
+
 /// Bytes that the client has not acknowledged, and our FIN counted as one.
 ///
 /// # Errors

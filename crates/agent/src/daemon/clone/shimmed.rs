@@ -213,7 +213,7 @@ pub(super) async fn answer(shared: &CloneShared, sink: &FrameSink, clone: FreshC
     }
     // Of an answer that broke off, the original tells the client. The server sees the end of its copy.
     if is_here()
-        && let Err(error) = tcp::discard(socket.as_fd())
+        && let Err(error) = tcp::take_away(socket.as_fd())
     {
         tracing::debug!(%error, fd = socket.as_raw_fd(), "a clone could not be removed");
     }
@@ -251,7 +251,7 @@ async fn of_server(
         }
     };
     let mut access = Some(access);
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (tell, mut told) = tokio::sync::oneshot::channel();
     let mut tell = Some(tell);
     let followed = hear(&unix, began_at, |answer| {
         finish(access.take(), began_at);
@@ -261,7 +261,8 @@ async fn of_server(
     });
     tokio::select! {
         biased;
-        answer = told => answer.unwrap_or(Answer::NONE),
-        _ = followed => Answer::NONE,
+        answer = &mut told => answer.unwrap_or(Answer::NONE),
+        // It may have answered, and ended the connection, in one go.
+        _ = followed => told.try_recv().unwrap_or(Answer::NONE),
     }
 }

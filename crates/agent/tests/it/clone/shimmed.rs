@@ -147,6 +147,10 @@ fn nginx_answers_on_clones() {
     let lines: Vec<_> = (0..NODES).flat_map(|number| servers.log(world.name(number))).collect();
     assert_eq!(lines.len() as u64, requests);
     assert!(lines.iter().all(|line| line.starts_with(&format!("{client} 200 "))), "{lines:?}");
+    for number in 0..NODES {
+        let errors = fs::read_to_string(servers.directory.path().join(format!("{}.err", world.name(number))));
+        assert_eq!(errors.unwrap(), "");
+    }
 }
 
 #[test]
