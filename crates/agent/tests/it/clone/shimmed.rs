@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -73,10 +74,51 @@ impl Servers {
         let mut command = Command::new("nginx");
         command.arg("-c").arg(&file).arg("-e").arg(self.directory.path().join(format!("{name}.err")));
         command.env("LD_PRELOAD", self.directory.path().join("shim.so"));
-        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("nginx is installed");
-        eventually("nginx", || UnixStream::connect(&socket).is_ok());
+        self.run(name, &mut command, &socket)
+    }
+
+    /// Starts Apache for this node, which listens at ports only, and is told this one.
+    fn start_apache(&self, name: &str, port: u16) -> ServeConfig {
+        let d = self.directory.path().display();
+        let socket = self.directory.path().join(format!("{name}.sock"));
+        let modules: String = ["mpm_event", "authz_core"]
+            .iter()
+            .map(|module| format!("LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so\n"))
+            .collect();
+        fs::create_dir(self.directory.path().join(format!("{name}.run"))).unwrap();
+        let configuration = format!(
+            "ServerRoot {d}\nServerName {name}\nPidFile {d}/{name}.pid\nDefaultRuntimeDir {d}/{name}.run\nUser www-data\n\
+             Group www-data\n{modules}Listen 127.0.0.1:{port}\nErrorLog {d}/{name}.err\nDocumentRoot {d}/www\n\
+             StartServers 1\nThreadsPerChild 25\n"
+        );
+        let file = self.directory.path().join(format!("{name}.conf"));
+        fs::write(&file, configuration).unwrap();
+        let mut command = Command::new("apache2");
+        command
+            .args(["-D", "FOREGROUND", "-f"])
+            .arg(&file)
+            .env("LD_PRELOAD", self.directory.path().join("shim.so"));
+        command.env("PLIMSOLL_SHIM_LISTEN", format!("{port}={}", socket.display()));
+        // At its end it ends the processes of its group.
+        self.run(name, command.process_group(0), &socket)
+    }
+
+    /// Starts Node for this node.
+    fn start_node(&self, name: &str) -> ServeConfig {
+        const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../datapath/tests/it/files.js");
+        let socket = self.directory.path().join(format!("{name}.sock"));
+        let mut command = Command::new("node");
+        command.arg(SCRIPT).arg(self.directory.path().join("www"));
+        command.arg(self.directory.path().join(format!("{name}.log"))).arg(&socket).arg("127.0.0.1:0");
+        self.run(name, command.env("LD_PRELOAD", self.directory.path().join("shim.so")), &socket)
+    }
+
+    fn run(&self, name: &str, command: &mut Command, socket: &Path) -> ServeConfig {
+        let child =
+            command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("the server is installed");
+        eventually("the server", || UnixStream::connect(socket).is_ok());
         self.running.borrow_mut().insert(name.to_owned(), child);
-        ServeConfig::Shim(socket)
+        ServeConfig::Shim(socket.to_owned())
     }
 
     fn log(&self, name: &str) -> Vec<String> {
@@ -235,4 +277,49 @@ fn without_its_server_a_node_says_so() {
     assert!(refused > 5 && answered > 5, "{refused}, {answered}");
     drop(client);
     world.nothing_is_left();
+}
+
+/// Every byte is right, and clones have answered, whichever server closes how.
+fn answers_on_clones(world: &World) {
+    let paths = paths();
+    for original in 0..NODES {
+        world.lead_to(original);
+        let mut client = world.connect();
+        for path in &paths {
+            client.send(&get(path));
+            let answer = client.answer(false);
+            assert!(answer.status == 200 && answer.body == content(path, bytes_of(path)), "{path}");
+        }
+        for path in paths.iter().filter(|path| path.starts_with("/some")) {
+            let mut client = world.connect();
+            client.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+            assert!(client.answer(false).body == content(path, 20_000), "{path}");
+            let (rest, end) = client.rest();
+            assert!(rest.is_empty() && end.is_ok(), "{end:?}");
+        }
+    }
+    world.nothing_is_left();
+    let stats: Vec<_> = (0..NODES).map(|number| world.node(number).stats()).collect();
+    let sum = |of: fn(&plimsoll_agent::daemon::CloneStats) -> u64| stats.iter().map(of).sum::<u64>();
+    let requests = (NODES * (paths.len() + NAMES)) as u64;
+    assert_eq!((sum(|stats| stats.requests), sum(|stats| stats.own)), (requests, requests / 3));
+    assert_eq!((sum(|stats| stats.clone_answers), sum(|stats| stats.lost)), (requests / 3 * 2, 0));
+}
+
+#[test]
+fn apache_answers_on_clones() {
+    let servers = Servers::new();
+    let ports = RefCell::new(9000..);
+    let world = World::with(|config| {
+        let port = ports.borrow_mut().next().unwrap();
+        config.serve = servers.start_apache(&config.name, port);
+    });
+    answers_on_clones(&world);
+}
+
+#[test]
+fn node_answers_on_clones() {
+    let servers = Servers::new();
+    let world = World::with(|config| config.serve = servers.start_node(&config.name));
+    answers_on_clones(&world);
 }
