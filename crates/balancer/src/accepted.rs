@@ -1,7 +1,7 @@
 //! Facts about a client's connection besides its stream.
 
 use std::cell::Cell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -23,8 +23,19 @@ pub(crate) struct Accepted {
     pub(crate) client: u64,
     /// Set when its listener closes: the next response is the last.
     pub(crate) closing: Arc<AtomicBool>,
+    /// How it speaks to us.
+    pub(crate) way: ClientWay,
     /// Where its latest requests went.
     pub(crate) row: Cell<PlacementRow>,
+}
+
+/// What its listener says of a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ClientWay {
+    /// Whether it is under TLS.
+    pub(crate) secure: bool,
+    /// The port of HTTPS to which its requests are sent in place of being served.
+    pub(crate) redirect_port: Option<u16>,
 }
 
 /// A request whose back-end has been chosen before its connection begins here.
@@ -47,4 +58,9 @@ pub(crate) struct Start {
     pub(crate) stays: bool,
     /// Bytes read from it and not yet answered.
     pub(crate) input: Vec<u8>,
+}
+
+/// A client's address as text: IPv4 that came over IPv6 as IPv4.
+pub(crate) fn peer_text(ip: IpAddr) -> String {
+    ip.to_canonical().to_string()
 }

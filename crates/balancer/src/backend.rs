@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use crate::ejection::{Ejection, EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
+use crate::net::backend_tls::BackendTls;
 
 /// Where the agent of a back-end tells its load, over UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(crate) struct Backend {
     pub(crate) name: BackendName,
     /// Where it answers, or why that is not known: then it is down.
     pub(crate) address: Result<SocketAddr, UnresolvedHost>,
+    /// How TLS is spoken to it, if it is.
+    pub(crate) tls: Option<BackendTls>,
     /// Where its agent takes handoffs.
     pub(crate) agent: Option<SocketAddr>,
     /// The name that led to its agent, or leads nowhere yet.
@@ -105,6 +108,7 @@ impl Backend {
         Self {
             id,
             name,
+            tls: None,
             agent: None,
             agent_at: None,
             load_at: LoadAt::Port(0),
@@ -123,6 +127,11 @@ impl Backend {
     /// With an agent, which has this name.
     pub(crate) fn with_agent(self, agent: Option<SocketAddr>, agent_at: Option<HostPort>) -> Self {
         Self { agent, agent_at, ..self }
+    }
+
+    /// With which TLS is spoken like this, if it is.
+    pub(crate) fn speaking_tls(self, tls: Option<BackendTls>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Whose agent tells its load there.

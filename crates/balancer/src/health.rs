@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use plimsoll_config::{HealthConfig, HealthProbe};
 use plimsoll_policy::{Health, Rng};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::backend::Backend;
+use crate::net::halves::BackendIo as _;
 use crate::net::is_local;
+use crate::net::to_backend::ToBackend;
 use crate::shared::FrontEndShared;
 
 /// Bytes of an answer in which its status has to be.
@@ -110,7 +111,7 @@ enum BadCheck {
 
 async fn check(probe: &HealthProbe, backend: &Backend) -> Result<(), BadCheck> {
     let Ok(address) = backend.address else { return Err(BadCheck::Unresolved) };
-    let mut stream = TcpStream::connect(address).await?;
+    let mut stream = ToBackend::open(address, backend.tls.as_ref()).await?;
     let HealthProbe::Http { path, host, status_min, status_max } = probe else {
         return Ok(());
     };
@@ -119,6 +120,7 @@ async fn check(probe: &HealthProbe, backend: &Backend) -> Result<(), BadCheck> {
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: plimsoll-health\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await?;
+    stream.flush().await?;
     let mut answer = Vec::new();
     loop {
         let mut piece = [0; 2048];

@@ -32,6 +32,7 @@ mod server;
 mod shared;
 mod stalling;
 mod thread;
+mod tls_serving;
 mod trial;
 mod worker;
 

@@ -36,6 +36,8 @@ pub(crate) struct BackendCounts {
 pub(crate) struct WorkerCounts {
     /// Connections accepted.
     pub(crate) accepted: SharedCounter,
+    /// TLS handshakes.
+    pub(crate) handshakes: HandshakeTotals,
     /// Connections that have ended.
     pub(crate) closed: SharedCounter,
     /// Connections without a request that were ended to make room for others.
@@ -50,6 +52,17 @@ pub(crate) struct WorkerCounts {
     pub(crate) refusals: RefusalCounts,
     /// Lines of the access log that were lost because its disk did not keep up.
     pub(crate) lines_lost: SharedCounter,
+}
+
+/// TLS handshakes with clients, by what they came to.
+#[derive(Debug, Default)]
+pub(crate) struct HandshakeTotals {
+    /// In full.
+    pub(crate) full: SharedCounter,
+    /// Those that went on with an earlier session.
+    pub(crate) resumed: SharedCounter,
+    /// Those that failed.
+    pub(crate) failed: SharedCounter,
 }
 
 /// Counters by reason.

@@ -28,12 +28,11 @@ use crate::net::listen::listen;
 use crate::net::places::Places;
 use crate::peers::Peers;
 use crate::refusals::RefusalExamples;
+use crate::rlimit::most_connections;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
+use crate::tls_serving::TlsServing;
 use plimsoll_observe::access_log;
-
-/// Open files for logs, listeners, the admin API, health checks and what else there is.
-const FILES_FOR_OTHERS: usize = 128;
 
 /// Why a front-end does not start, or does not take over a configuration.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +63,9 @@ pub enum StartError {
     /// The system provides no random numbers.
     #[error("cannot draw a key for the hash of targets: {0}")]
     Random(io::Error),
+    /// TLS cannot be spoken as configured.
+    #[error("cannot speak TLS as configured: {0}")]
+    Tls(rustls::Error),
     /// The directory of services cannot be listened to.
     #[error("cannot listen to the directory of services: {0}")]
     Discovery(String),
@@ -118,7 +120,7 @@ impl PreparedBalancer {
     /// # Errors
     /// When an address cannot be had, or connections cannot be handed off.
     pub fn new(config: Config, user: Option<&RunUser>) -> Result<Self, StartError> {
-        let most_connections = connections(&config, crate::rlimit::raise_open_file_limit());
+        let most_connections = most_connections(&config);
         let anywhere = config.failover.is_some();
         let is_direct = config.mechanism == MechanismKind::Direct;
         let listeners = config.listeners.iter().map(|l| l.address);
@@ -168,6 +170,7 @@ impl PreparedBalancer {
             peers,
             directory: OnceLock::new(),
             load_information,
+            tls: TlsServing::new(&config).map_err(StartError::Tls)?,
             config: ArcSwap::from_pointee(config),
         });
         let direct = systems.direct().map(|system| DirectThreads::start(&shared, system));
@@ -248,6 +251,7 @@ impl Balancer {
         if self.shared.dispatch.members_with(new.backends.iter().map(|b| &b.name)) > MOST_MEMBERS {
             return Err(StartError::TooManyBackends);
         }
+        let tls = self.shared.tls.prepare(&new).map_err(StartError::Tls)?;
         self.shared.dispatch.reconfigure(&old, &new)?;
         // From here on nothing fails.
         self.change_places(&new);
@@ -256,6 +260,7 @@ impl Balancer {
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
         Mechanisms::listen(&self.systems, &new.listeners);
+        self.shared.tls.replace(tls);
         self.shared.config.store(Arc::new(new));
         drop(one_at_a_time);
         self.shared.look_after_ejected(Instant::now());
@@ -312,7 +317,7 @@ impl Balancer {
     }
 
     fn change_places(&self, new: &Config) {
-        let places = connections(new, crate::rlimit::raise_open_file_limit());
+        let places = most_connections(new);
         let old = self.shared.connections_limit.swap(places, Ordering::Relaxed);
         self.shared.places.resize(old, places);
     }
@@ -350,47 +355,4 @@ fn beside(config: &PeersConfig) -> Result<Arc<Peers>, StartError> {
     let address = config.address;
     let peers = Peers::new(config.clone(), bind(address, false, false)?);
     peers.map(Arc::new).map_err(|error| StartError::Listen { address, error })
-}
-
-/// Connections of clients that there is room for: what is configured, or fewer where the system does not allow as many
-/// open files. Connections to back-ends, at most one for each client, keep up to half of these.
-fn connections(config: &Config, allowed_files: Option<u64>) -> usize {
-    let Some(allowed) = allowed_files.and_then(|files| usize::try_from(files).ok()) else {
-        return config.limits.connections;
-    };
-    let to_backends: usize = config.backends.iter().map(|b| b.max_connections as usize).sum();
-    let usable = allowed.saturating_sub(FILES_FOR_OTHERS);
-    let wanted = config.limits.connections;
-    let most = (usable - to_backends.min(usable / 2)).max(usable / 2).max(1);
-    if wanted + wanted.min(to_backends) > usable && wanted > most {
-        tracing::warn!(
-            connections = most,
-            "fewer open files are allowed than `limits.connections` needs, so that many connections are served at once; \
-             raise the limit (ulimit -n, LimitNOFILE) or lower `limits.connections`"
-        );
-        return most;
-    }
-    wanted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_leave_files_for_back_ends() {
-        let config = |connections: usize, to_backends: u32| {
-            let text = format!(
-                "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n\
-                 max_connections = {to_backends}\n[limits]\nconnections = {connections}\n"
-            );
-            Config::parse(&text, "test.toml").unwrap()
-        };
-        let of = |wanted, to_backends, files| connections(&config(wanted, to_backends), Some(files));
-        assert_eq!(of(10_000, 1024, 20_000), 10_000);
-        assert_eq!(of(10_000, 1024, 4096 + 128), 4096 - 1024);
-        assert_eq!(of(10_000, 60_000, 1024 + 128), 512);
-        assert_eq!(of(100, 60_000, 1024 + 128), 100);
-        assert_eq!(connections(&config(10_000, 1024), None), 10_000);
-    }
 }

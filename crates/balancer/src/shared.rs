@@ -20,6 +20,7 @@ use crate::metrics::WorkerCounts;
 use crate::net::places::Places;
 use crate::peers::Peers;
 use crate::refusals::RefusalExamples;
+use crate::tls_serving::TlsServing;
 use plimsoll_observe::access_log::AccessLogSender;
 
 /// The state that all workers share.
@@ -57,6 +58,8 @@ pub(crate) struct FrontEndShared {
     pub(crate) directory: OnceLock<DirectoryStatus>,
     /// Where policies' loads come from.
     pub(crate) load_information: LoadIntake,
+    /// What TLS handshakes go by.
+    pub(crate) tls: TlsServing,
 }
 
 impl FrontEndShared {
@@ -144,6 +147,7 @@ impl FrontEndShared {
             peers: None,
             directory: OnceLock::new(),
             load_information: LoadIntake::prepare(&config.load_information).unwrap(),
+            tls: TlsServing::new(&config).unwrap(),
             config: ArcSwap::from_pointee(config),
         })
     }

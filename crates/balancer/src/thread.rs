@@ -126,7 +126,8 @@ async fn work(service: Rc<ConnectionService<Mechanisms>>, mut inbox: mpsc::Unbou
             WorkerCommand::Listen(address, socket) => match listener(mechanism, socket) {
                 Ok(socket) => {
                     let (closing, stop) = (Arc::new(AtomicBool::new(false)), Rc::new(Notify::new()));
-                    let accept = Rc::clone(&service).accept(socket, Arc::clone(&closing), Rc::clone(&stop));
+                    let accept =
+                        Rc::clone(&service).accept((address, socket), Arc::clone(&closing), Rc::clone(&stop));
                     tokio::task::spawn_local(accept);
                     listening.insert(address, Listening { closing, stop });
                 }

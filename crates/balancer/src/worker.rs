@@ -2,6 +2,7 @@
 //! little with the others.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,16 +12,16 @@ use std::time::Instant;
 use plimsoll_config::{AccessLogFormat, Config};
 use plimsoll_policy::BackendId;
 
-use crate::accepted::{Accepted, Start};
+use crate::accepted::{Accepted, ClientWay, Start, peer_text};
 use crate::access_log::{self, LineContext};
 use crate::backend::Backend;
 use crate::dispatch::AsksBackends;
-use crate::http::request::peer_text;
-use crate::metrics::{BackendCounts, hundreds};
+use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
 use crate::net::deadline::{Deadlines, SWEEP};
 use crate::net::is_local;
 use crate::net::stream::ClientStream;
+use crate::net::tls::TlsHandshakes;
 use crate::observe::{CLIENT_GONE, RequestRecord};
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
@@ -132,6 +133,11 @@ impl Worker {
         self.dates.borrow().http
     }
 
+    /// What this worker counts.
+    pub(crate) fn counts(&self) -> &WorkerCounts {
+        &self.shared.counts[self.index]
+    }
+
     /// Connections being served.
     pub(crate) fn open(&self) -> usize {
         self.open.get()
@@ -187,6 +193,7 @@ impl Worker {
             peer_text: text.into_boxed_str(),
             closing: Arc::clone(closing),
             row: Cell::default(),
+            way: ClientWay::default(),
         }
     }
 
@@ -349,5 +356,17 @@ impl Worker {
 fn fit(pool: &RefCell<Rc<BufferPool>>, size_bytes: usize) {
     if pool.borrow().size_bytes() != size_bytes {
         *pool.borrow_mut() = BufferPool::new(size_bytes);
+    }
+}
+
+impl TlsHandshakes for Worker {
+    fn shaken(&self, resumed: bool) {
+        let counts = &self.counts().handshakes;
+        if resumed { &counts.resumed } else { &counts.full }.add(1);
+    }
+
+    fn failed(&self, error: &io::Error) {
+        self.counts().handshakes.failed.add(1);
+        tracing::debug!(%error, "a TLS handshake failed");
     }
 }

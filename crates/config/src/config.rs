@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use plimsoll_tls::{Certificate, ClientCheck, ClientTls};
+
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, BackendConfig, ClassesConfig, DecisionLogConfig, DirectConfig,
-    DiscoveryConfig, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits,
-    ListenerConfig, LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig,
-    ShadowConfig, TargetConfig, Timeouts,
+    AccessLog, Admin, AdmissionConfig, BackendConfig, BackendTlsConfig, ClassesConfig, DecisionLogConfig,
+    DirectConfig, DiscoveryConfig, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig,
+    Limits, ListenerConfig, LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig,
+    PolicyConfig, ShadowConfig, TargetConfig, Timeouts, TlsConfig,
 };
 
 /// A whole configuration.
@@ -14,8 +16,18 @@ use crate::sections::{
 pub struct Config {
     /// Where clients connect; at least one.
     pub listeners: Vec<ListenerConfig>,
+    /// Certificates for listeners with TLS; at least one if there is such a listener.
+    pub certificates: Vec<Certificate>,
+    /// How clients are served that speak TLS.
+    pub tls: TlsConfig,
+    /// Whether these clients need certificates.
+    pub client_check: ClientCheck,
     /// Who answers, names unique; at least one without `discovery`.
     pub backends: Vec<BackendConfig>,
+    /// How TLS is spoken to back-ends.
+    pub backend_tls: BackendTlsConfig,
+    /// The same, ready for use; there if some back-end has `tls`.
+    pub client_tls: Option<ClientTls>,
     /// Who tells of further back-ends.
     pub discovery: Option<DiscoveryConfig>,
     /// Parts of the data that only some back-ends hold.

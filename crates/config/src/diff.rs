@@ -161,14 +161,7 @@ impl Config {
             let secret = Some(ConfigValue::Secret);
             keys.push(KeyChange { section: "admin", key: "token", old: secret.clone(), new: secret });
         }
-        if let (Some(before), Some(after)) = (&old.classes, &new.classes)
-            && before.file != after.file
-            && before.file.path == after.file.path
-        {
-            // Another table under the same name.
-            let contents = Some(ConfigValue::Secret);
-            keys.push(KeyChange { section: "classes", key: "file", old: contents.clone(), new: contents });
-        }
+        keys.extend(changed_files(old, new));
         Changes {
             listeners_added: listeners_but(new, old),
             listeners_removed: listeners_but(old, new),
@@ -188,6 +181,39 @@ impl Config {
             keys,
         }
     }
+}
+
+/// Keys under which other files are named that have changed, while the names may be the same.
+fn changed_files(old: &Config, new: &Config) -> Vec<KeyChange> {
+    let contents = |section, key| {
+        let secret = Some(ConfigValue::Secret);
+        KeyChange { section, key, old: secret.clone(), new: secret }
+    };
+    let mut keys = Vec::new();
+    if let (Some(before), Some(after)) = (&old.classes, &new.classes)
+        && before.file != after.file
+        && before.file.path == after.file.path
+    {
+        keys.push(contents("classes", "file"));
+    }
+    if old.certificates != new.certificates {
+        let named = |of: &Config| -> Option<ConfigValue> {
+            let files = of.certificates.iter().map(|c| c.files.chain.display().to_string());
+            Some(ConfigValue::List(files.collect()))
+        };
+        let (before, after) = (named(old), named(new));
+        keys.push(match before == after {
+            true => contents("certificate", "chain"),
+            false => KeyChange { section: "certificate", key: "chain", old: before, new: after },
+        });
+    }
+    if old.client_check != new.client_check && old.tls == new.tls {
+        keys.push(contents("tls", "client_authorities"));
+    }
+    if old.client_tls != new.client_tls && old.backend_tls == new.backend_tls {
+        keys.push(contents("backend_tls", "authorities"));
+    }
+    keys
 }
 
 /// Adds the keys in which the two differ: those that stay and those that go in the old order, then the new ones.

@@ -1,14 +1,18 @@
 //! Effective values of a configuration, defaults included, for summaries, JSON and differences.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use plimsoll_policy::AdmissionLimit;
 use plimsoll_policy::estimator::ClassCost;
+use plimsoll_tls::{Certificate, CertificateFiles};
 use serde_json::Map;
 
 use crate::config::Config;
 use crate::declare::Entries;
-use crate::sections::{Admin, AdmissionLimitConfig, BackendConfig, Root};
+use crate::sections::{
+    Admin, AdmissionLimitConfig, BackendConfig, BackendTlsConfig, CertificateConfig, Root,
+};
 
 impl BackendConfig {
     /// Host and port as a user would write them.
@@ -28,6 +32,17 @@ impl Config {
             AdmissionLimitConfig::Fixed(limit) => AdmissionLimit::Fixed(limit),
             AdmissionLimitConfig::Unlimited => AdmissionLimit::Unlimited,
         }
+    }
+
+    /// The files of certificates, keys and authorities, which are read again when they change.
+    #[must_use]
+    pub fn tls_files(&self) -> Vec<&PathBuf> {
+        let certificates = self.certificates.iter().map(|certificate| &certificate.files);
+        let of = certificates.flat_map(|f| [Some(&f.chain), Some(&f.key), f.ocsp.as_ref()]);
+        let BackendTlsConfig { authorities, chain, key, .. } = &self.backend_tls;
+        of.chain([self.tls.client_authorities.as_ref(), authorities.as_ref(), chain.as_ref(), key.as_ref()])
+            .flatten()
+            .collect()
     }
 
     /// What classes of requests cost, from class 1 on; empty without a class table.
@@ -57,11 +72,20 @@ impl Config {
         }
         let listeners = self.listeners.iter().map(|l| object(l.entries()));
         out.insert("listener".to_owned(), listeners.collect());
+        if !self.certificates.is_empty() {
+            let certificates = self.certificates.iter().map(|c| object(certificate_entries(c)));
+            out.insert("certificate".to_owned(), certificates.collect());
+        }
         out.insert("backend".to_owned(), self.backends.iter().map(|b| object(b.entries())).collect());
         serde_json::Value::Object(out)
     }
 
-    /// The tables with their effective values, without listeners and back-ends. An absent table that would
+    /// Of `[tls]`; none where no listener speaks it.
+    fn tls_entries(&self) -> Entries {
+        if self.listeners.iter().any(|l| l.tls) { self.tls.entries() } else { Entries::new() }
+    }
+
+    /// The tables with their effective values, without listeners, certificates and back-ends. An absent table that would
     /// switch something on has no entries.
     pub(crate) fn sections(&self) -> Vec<(&'static str, Entries)> {
         let root = Root {
@@ -72,6 +96,11 @@ impl Config {
         };
         vec![
             ("", root.entries()),
+            ("tls", self.tls_entries()),
+            (
+                "backend_tls",
+                if self.client_tls.is_some() { self.backend_tls.entries() } else { Entries::new() },
+            ),
             ("discovery", self.discovery.as_ref().map_or_else(Entries::new, |d| d.entries())),
             ("partitions", self.partitions.as_ref().map_or_else(Entries::new, |p| p.entries())),
             ("policy", self.policy.entries("name")),
@@ -94,4 +123,10 @@ impl Config {
             ("decision_log", self.decision_log.as_ref().map_or_else(Entries::new, |l| l.entries())),
         ]
     }
+}
+
+/// A certificate as a user would write it.
+fn certificate_entries(certificate: &Certificate) -> Entries {
+    let CertificateFiles { chain, key, ocsp } = certificate.files.clone();
+    CertificateConfig { chain, key, ocsp }.entries()
 }

@@ -27,10 +27,12 @@ pub use diff::{BackendChange, Changes, KeyChange};
 pub use error::{ConfigError, ConfigErrors, FilePosition};
 pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
-    ClassFile, ClassesConfig, DecisionLogConfig, DirectAttach, DirectConfig, DirectVia, DiscoveryConfig,
-    DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey,
-    HealthConfig, HealthProbe, Limits, ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource,
-    MechanismKind, OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement,
-    PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull, admin_token, class_costs,
+    BackendTlsConfig, CertificateConfig, ClassFile, ClassesConfig, ClientCertificates, DecisionLogConfig,
+    DirectAttach, DirectConfig, DirectVia, DiscoveryConfig, DiscoveryTransport, DynamicPattern,
+    EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey, HealthConfig, HealthProbe,
+    HttpsRedirect, Limits, ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource,
+    MechanismKind, OldestTlsConfig, OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig,
+    PeersConfig, Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, TlsConfig,
+    WhenFull, admin_token, class_costs,
 };
 pub use value::{ConfigValue, size};

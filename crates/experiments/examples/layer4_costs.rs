@@ -11,6 +11,8 @@
 //! policies=NAME,NAME   csld,round_robin,least_connections,weighted_round_robin_host
 //! round_trips=0,20,150 mean round trips in milliseconds, Pareto with shape 1.6, 3 s at most, drawn for each packet
 //! last=1               speed of the last origin beside the others
+//! told=false           whether the front-end is told that speed, as the origin's `weight`
+//! csld=KEY:VALUE,...   parameters of csld
 //! log=DIR              the decision logs, for `plimsoll replay`
 //! ```
 //!
@@ -192,11 +194,12 @@ fn start_front_end(
     fs::write(run.join("key"), key.to_hex() + "\n")?;
     fs::set_permissions(run.join("key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     let mut text = format!(
-        "mechanism = \"direct\"\nworkers = 1\n[[listener]]\naddress = \"{}:80\"\n[policy]\nname = \"{policy}\"\nseed = {seed}\n\
+        "mechanism = \"direct\"\nworkers = 1\n[[listener]]\naddress = \"{}:80\"\n[policy]\nname = \"{policy}\"\nseed = {seed}\n{}\
          [classes]\nfile = \"/run/classes.toml\"\n[direct]\ninterfaces = [\"eth0\"]\nfile_list = \"/run/files.list\"\n\
          [admission]\nlimit = \"none\"\n[health]\nprobe = \"tcp\"\n[admin]\naddress = \"127.0.0.1:9090\"\n\
          [load_information]\nkey_file = \"/run/key\"\n",
-        lab.virtual_address()
+        lab.virtual_address(),
+        if policy == "csld" { &*settings.csld } else { "" },
     );
     if settings.log.is_some() {
         fs::create_dir(run.join("decisions"))?;
@@ -206,6 +209,9 @@ fn start_front_end(
         let backend = lab.node(Node::Backend(number))?;
         text +=
             &format!("[[backend]]\nname = \"{}\"\naddress = \"{}:80\"\n", backend.node(), backend.address());
+        if settings.told {
+            text += &format!("weight = {}\n", settings.speed(number));
+        }
     }
     fs::write(run.join("plimsoll.toml"), text)?;
     let mut command = node.command(&settings.program);

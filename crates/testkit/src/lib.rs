@@ -6,6 +6,7 @@
 
 mod cpu;
 mod etcd;
+mod issued;
 mod loopback;
 mod names;
 mod pace;
@@ -15,6 +16,7 @@ mod wait;
 
 pub use cpu::cpu_time_of;
 pub use etcd::EtcdServer;
+pub use issued::{IssuedFiles, TestAuthority};
 pub use loopback::OwnLoopback;
 pub use names::unique_name;
 pub use pace::{Why, pace, pace_async, stays};

@@ -23,6 +23,8 @@ fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
         fields: 100,
         peer: b"192.0.2.1",
         trusted: false,
+        secure: false,
+        identity: None,
     };
     let head = rewrite(&bytes, &context, &mut out).unwrap();
     (head, out)

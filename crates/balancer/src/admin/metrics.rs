@@ -40,6 +40,8 @@ struct Totals {
     retried: u64,
     accepted: u64,
     made_room: u64,
+    /// In full, resumed and failed.
+    handshakes: [u64; 3],
     open: u64,
     lines_lost: u64,
     /// By reason.
@@ -50,6 +52,7 @@ struct Sample {
     snapshot: Snapshot,
     totals: Totals,
     connections_limit: usize,
+    speaks_tls: bool,
     policy: &'static str,
     process: ProcessUsage,
     systems: Arc<MechanismSystems>,
@@ -80,6 +83,11 @@ impl Sample {
                 accepted,
                 open: accepted.saturating_sub(closed),
                 made_room: sum(|c| &c.made_room),
+                handshakes: [
+                    sum(|c| &c.handshakes.full),
+                    sum(|c| &c.handshakes.resumed),
+                    sum(|c| &c.handshakes.failed),
+                ],
                 refusals: RefusalReason::ALL
                     .iter()
                     .map(|&r| crate::metrics::refusals(&shared.counts, r))
@@ -87,6 +95,7 @@ impl Sample {
                 lines_lost: sum(|c| &c.lines_lost) + shared.access_log.lost(),
             },
             connections_limit: shared.connections_limit.load(std::sync::atomic::Ordering::Relaxed),
+            speaks_tls: config.listeners.iter().any(|listener| listener.tls),
             policy: config.policy.spec.name,
             process: ProcessUsage::now(),
             systems: Arc::clone(systems),
@@ -128,6 +137,16 @@ impl Sample {
             },
         )?;
         out.gauge("plimsoll_requests_waiting", "Requests that wait for room", self.snapshot.waiting as u64)?;
+        if self.speaks_tls {
+            out.counters(
+                "plimsoll_tls_handshakes",
+                "TLS handshakes with clients, by what they came to",
+                || {
+                    let outcomes = ["full", "resumed", "failed"].into_iter().zip(totals.handshakes);
+                    outcomes.map(|(outcome, n)| ([("outcome", outcome)], n))
+                },
+            )?;
+        }
         out.counter("plimsoll_connections_accepted", "Connections of clients accepted", totals.accepted)?;
         out.counter(
             "plimsoll_connections_made_room",

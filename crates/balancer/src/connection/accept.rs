@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::client;
 use super::service::ConnectionService;
-use crate::accepted::{Accepted, Start};
+use crate::accepted::{Accepted, ClientWay, Start};
 use crate::mechanism::carry::Mechanism;
 use crate::net::halves::ClientIo;
 use crate::net::places::TakenPlace;
 use crate::net::stream::{ClientStream, Listener};
+use crate::net::tls::{TlsClient, TlsHandshakes};
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
 use crate::worker::Worker;
@@ -42,7 +43,7 @@ impl<M: Mechanism> ConnectionService<M> {
     /// then.
     pub(crate) async fn accept(
         self: Rc<Self>,
-        listener: Listener,
+        (configured, listener): (SocketAddr, Listener),
         closing: Arc<AtomicBool>,
         stop: Rc<tokio::sync::Notify>,
     ) {
@@ -65,7 +66,7 @@ impl<M: Mechanism> ConnectionService<M> {
                         }
                     };
                     if let Some(place) = place {
-                        self.spawn(stream, (peer, local), place, &closing);
+                        self.spawn(stream, (configured, peer, local), place, &closing);
                     }
                 }
                 Err(error) => {
@@ -82,7 +83,7 @@ impl<M: Mechanism> ConnectionService<M> {
             while let Some((stream, peer)) = listener.accept_now()
                 && let Some(place) = self.worker.shared.places.try_take()
             {
-                self.spawn(stream, (peer, local), place, &closing);
+                self.spawn(stream, (configured, peer, local), place, &closing);
             }
         };
         if listener.calm_down() {
@@ -111,13 +112,35 @@ impl<M: Mechanism> ConnectionService<M> {
     fn spawn(
         self: &Rc<Self>,
         stream: ClientStream,
-        (peer, local): (SocketAddr, Option<SocketAddr>),
+        (configured, peer, local): (SocketAddr, SocketAddr, Option<SocketAddr>),
         place: TakenPlace,
         closing: &Arc<AtomicBool>,
     ) {
-        let accepted = Rc::new(self.worker.accepted(peer, local, closing));
+        let way = self.way(configured);
+        let accepted = Rc::new(Accepted { way, ..self.worker.accepted(peer, local, closing) });
         self.worker.count_accepted();
-        self.serve(stream, accepted, Start::default(), Some(place));
+        let (start, place) = (Start::default(), Some(place));
+        if !way.secure {
+            return self.serve(stream, accepted, start, place);
+        }
+        match self.worker.shared.tls.now() {
+            Some(tls) => {
+                let counts = Rc::clone(&self.worker) as Rc<dyn TlsHandshakes>;
+                self.serve(TlsClient::new(stream, tls, counts), accepted, start, place);
+            }
+            // A reload has just removed the listener.
+            None => self.worker.count_closed(),
+        }
+    }
+
+    /// What the listener at this address says of its connections.
+    fn way(&self, configured: SocketAddr) -> ClientWay {
+        let config = self.worker.shared.config.load();
+        let listener = config.listeners.iter().find(|listener| listener.address == configured);
+        listener.map_or_else(ClientWay::default, |listener| ClientWay {
+            secure: listener.tls,
+            redirect_port: listener.redirect.map(|redirect| redirect.port),
+        })
     }
 
     /// Serves a connection that came back, or could not leave.

@@ -162,6 +162,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         self.deadline.set_incomplete(false);
         let received = Instant::now();
         self.start.requests += 1;
+        let identity = self.stream.identity();
         let context = http_request::RequestContext {
             key: &self.config.target.key,
             hash: &self.service.worker.shared.hash,
@@ -170,6 +171,8 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             fields: self.config.limits.fields,
             peer: self.accepted.peer_text.as_bytes(),
             trusted: self.accepted.trusted,
+            secure: self.accepted.way.secure,
+            identity: identity.as_deref(),
         };
         let head = match http_request::rewrite(&scratch.input.data()[..length], &context, &mut scratch.head) {
             Ok(head) => head,
@@ -189,6 +192,9 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             return self
                 .refuse_head(RequestRefusal::of(413, "the request's body is larger than allowed"), scratch)
                 .await;
+        }
+        if let Some(port) = self.accepted.way.redirect_port {
+            return self.send_to_https(&head, port, scratch, received).await;
         }
         self.answer(head, scratch, received).await
     }

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::client::{Client, Then};
 use super::respond;
-use crate::http::RequestRefusal;
+use crate::account::{Account, End};
+use crate::http::request::RequestHead;
+use crate::http::{Framing, HttpVersion, RequestRefusal};
 use crate::mechanism::carry::Mechanism;
 use crate::net::buffer::Buffer;
 use crate::net::halves::ClientIo;
@@ -35,6 +37,25 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         self.write_refusal(refusal, None, false, false, &mut scratch.out).await
     }
 
+    /// Sends the client to the same target by HTTPS.
+    pub(super) async fn send_to_https(
+        &mut self,
+        head: &RequestHead,
+        port: u16,
+        scratch: &mut Scratch,
+        received: Instant,
+    ) -> Then<M::Parcel> {
+        // A body that is not read would be taken for the next request.
+        let keep = head.keep_alive && head.framing == Framing::None && head.version == HttpVersion::Http11;
+        let worker = &self.service.worker;
+        if !respond::to_https(&scratch.head, head.line, port, keep, &worker.date(), &mut scratch.out) {
+            let refusal = RequestRefusal::bad_request("no host that the request could be sent to");
+            return self.refuse_head(refusal, scratch).await;
+        }
+        Account::new(received).end(worker, self.accepted, (head, &scratch.head), End::unanswered(308));
+        self.write_out(keep, &scratch.out).await
+    }
+
     pub(super) async fn write_refusal(
         &mut self,
         refusal: RequestRefusal,
@@ -44,10 +65,15 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         out: &mut Vec<u8>,
     ) -> Then<M::Parcel> {
         respond::answer(refusal, keep, retry_after_s, to_head, &self.service.worker.date(), out);
+        self.write_out(keep, out).await
+    }
+
+    /// Writes an answer of our own.
+    async fn write_out(&mut self, keep: bool, out: &[u8]) -> Then<M::Parcel> {
         self.deadline.set(self.config.timeouts.body);
         let stream = &mut *self.stream;
         let mut written = 0;
-        let write = self.deadline.guard(|cx| poll_write_all(cx, stream, &[&out[..]], &mut written)).await;
+        let write = self.deadline.guard(|cx| poll_write_all(cx, stream, &[out], &mut written)).await;
         match write {
             Ok(Ok(())) if keep => Then::Keep,
             Ok(Ok(())) => Then::Close,

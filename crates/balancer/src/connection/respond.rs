@@ -2,6 +2,7 @@
 
 use crate::http::RequestRefusal;
 use crate::http::fields::push;
+use crate::http::request::Span;
 use plimsoll_observe::line::push_number;
 
 /// Writes an answer to `out`, which is cleared before: a short text that says why, or nothing to HEAD and in 204.
@@ -43,6 +44,50 @@ pub(crate) fn answer(
     }
 }
 
+/// Writes an answer (308, RFC 9110, section 15.4.9) to `out` that sends a client to the same target by HTTPS at this port. `head`
+/// is the request as it was rewritten, `line` its method and target. False, and nothing useful written, where it names no host.
+pub(crate) fn to_https(
+    head: &[u8],
+    line: Span,
+    port: u16,
+    keep: bool,
+    date: &[u8],
+    out: &mut Vec<u8>,
+) -> bool {
+    let target = line.of(head).splitn(2, |&b| b == b' ').nth(1).unwrap_or(b"/");
+    // It stands first, right behind the line.
+    let fields = head.get(line.end as usize..).unwrap_or_default();
+    let host =
+        fields.strip_prefix(b" HTTP/1.1\r\nHost: ").and_then(|rest| rest.split(|&b| b == b'\r').next());
+    let Some(host) = host.map(without_port).filter(|host| !host.is_empty()) else { return false };
+    if !target.starts_with(b"/") {
+        return false;
+    }
+    out.clear();
+    out.extend_from_slice(b"HTTP/1.1 308 Permanent Redirect\r\n");
+    push(out, b"Date", date);
+    out.extend_from_slice(b"Location: https://");
+    out.extend_from_slice(host);
+    if port != 443 {
+        out.push(b':');
+        push_number(out, u64::from(port));
+    }
+    out.extend_from_slice(target);
+    out.extend_from_slice(b"\r\n");
+    if !keep {
+        push(out, b"Connection", b"close");
+    }
+    out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+    true
+}
+
+/// A host without the port that may stand behind it.
+fn without_port(host: &[u8]) -> &[u8] {
+    let behind = host.iter().rposition(|&b| b == b']').map_or(0, |at| at + 1);
+    let colon = host[behind..].iter().position(|&b| b == b':');
+    colon.map_or(host, |at| &host[..behind + at])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +101,24 @@ mod tests {
             "HTTP/1.1 503 Service Unavailable\r\nDate: now\r\nRetry-After: 1\r\n\
              Content-Type: text/plain; charset=utf-8\r\nContent-Length: 8\r\n\r\nno room\n"
         );
+    }
+
+    #[test]
+    fn the_same_target_by_https() {
+        let of = |head: &[u8], port| {
+            let end = head.windows(9).position(|w| w == b" HTTP/1.1").unwrap() as u32;
+            let mut out = Vec::new();
+            let is_sent = to_https(head, Span { start: 0, end }, port, true, b"now", &mut out);
+            is_sent.then(|| String::from_utf8(out).unwrap())
+        };
+        let sent = of(b"GET /a?b=c HTTP/1.1\r\nHost: a.example:8080\r\nVia: x\r\n\r\n", 443).unwrap();
+        assert_eq!(
+            sent,
+            "HTTP/1.1 308 Permanent Redirect\r\nDate: now\r\nLocation: https://a.example/a?b=c\r\nContent-Length: 0\r\n\r\n"
+        );
+        let sent = of(b"POST / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 8443).unwrap();
+        assert!(sent.contains("Location: https://[::1]:8443/\r\n"), "{sent}");
+        assert_eq!(of(b"GET / HTTP/1.1\r\nHost: \r\n\r\n", 443), None);
+        assert_eq!(of(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 443), None);
     }
 }

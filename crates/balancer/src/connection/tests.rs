@@ -26,6 +26,7 @@ use crate::http::response::ResponseHead;
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::mechanism::proxy::Proxy;
 use crate::mechanism::registry::Mechanisms;
+use crate::net::backend_tls::BackendTls;
 use crate::net::halves::{BackendIo, ClientIo, Halves, Input};
 use crate::net::stream::ClientStream;
 use crate::shared::FrontEndShared;
@@ -99,7 +100,7 @@ impl ClientIo for Memory {
 
 impl BackendIo for Memory {
     /// Opens a connection to a back-end that answers each request with its path, where that does not say otherwise.
-    async fn open(address: SocketAddr) -> io::Result<Self> {
+    async fn open(address: SocketAddr, _: Option<&BackendTls>) -> io::Result<Self> {
         let (ours, mut theirs) = Self::pair();
         tokio::task::spawn_local(async move {
             let mut head = Vec::new();

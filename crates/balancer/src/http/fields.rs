@@ -21,6 +21,8 @@ pub(crate) enum Field {
     Forwarded,
     /// Another field by which proxies tell about a client's connection: see [`FORWARDING`].
     ForwardedOther,
+    /// A field that says who a client is, by its certificate: see [`CLIENT_CERTIFICATE`].
+    ClientCertificate,
     /// One of these fields written with underscores, which many back-ends cannot tell apart.
     ForwardedLookalike,
     Cookie,
@@ -54,6 +56,7 @@ pub(crate) fn classify(name: &str) -> Field {
         17 if is("x-forwarded-proto") => Field::ForwardedProto,
         _ if !is_forwarding(name) => Field::Other,
         _ if name.contains('_') => Field::ForwardedLookalike,
+        _ if CLIENT_CERTIFICATE.into_iter().any(is) => Field::ClientCertificate,
         _ => Field::ForwardedOther,
     }
 }
@@ -83,6 +86,8 @@ const FORWARDING: [&str; 20] = [
     "x-ms-forwarded-client-cert",
     "x-appengine-user-ip",
 ];
+/// Those of RFC 9440, and ours.
+const CLIENT_CERTIFICATE: [&str; 3] = ["client-cert", "client-cert-chain", "x-client-cert-subject"];
 const FORWARDING_PREFIXES: [&str; 3] = ["x-forwarded", "x-original-forwarded", "x-envoy-external-"];
 
 fn is_forwarding(name: &str) -> bool {
@@ -91,7 +96,8 @@ fn is_forwarding(name: &str) -> bool {
     let begins = |prefix: &str| name.len() >= prefix.len() && dashed().take(prefix.len()).eq(prefix.bytes());
     // Most fields are told apart by their first letter.
     matches!(name.as_bytes().first(), Some(b'x' | b'X' | b'f' | b'F' | b't' | b'T' | b'c' | b'C'))
-        && (FORWARDING.into_iter().any(same) || FORWARDING_PREFIXES.into_iter().any(begins))
+        && (FORWARDING.into_iter().chain(CLIENT_CERTIFICATE).any(same)
+            || FORWARDING_PREFIXES.into_iter().any(begins))
 }
 
 /// `Content-Length` as RFC 9110, section 8.6, writes it: digits only. A list, a sign or white space inside is not a

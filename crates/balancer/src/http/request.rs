@@ -1,7 +1,6 @@
 //! A client's request head: checked, and rewritten for a back-end in one pass.
 
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
 
 use plimsoll_config::{ClassesConfig, DynamicPattern, TargetKey};
 use plimsoll_policy::{Kind, TargetId};
@@ -32,6 +31,10 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) peer: &'a [u8],
     /// Whether the peer's forwarding fields are believed.
     pub(crate) trusted: bool,
+    /// Whether the request has come under TLS.
+    pub(crate) secure: bool,
+    /// Fields that say who the client is, as its certificate says.
+    pub(crate) identity: Option<&'a [u8]>,
 }
 
 /// A part of the forwarded head.
@@ -131,7 +134,7 @@ pub(crate) fn rewrite(
     };
     write_line(method, &form, &mut head, out);
     push(out, b"Host", host);
-    write_fields(request.headers, &facts, context.trusted, &mut head, out);
+    write_fields(request.headers, &facts, context, &mut head, out);
     write_forwarding(&facts, host, version, context, out);
     write_framing(&head, method, out);
     out.extend_from_slice(b"\r\n");
@@ -228,7 +231,8 @@ impl<'a> RequestFacts<'a> {
             | Field::ForwardedProto
             | Field::ForwardedHost
             | Field::Forwarded
-            | Field::ForwardedOther => {
+            | Field::ForwardedOther
+            | Field::ClientCertificate => {
                 self.forwarded = true;
             }
             _ => {}
@@ -300,7 +304,7 @@ fn write_line(method: &[u8], form: &TargetForm<'_>, head: &mut RequestHead, out:
 fn write_fields(
     fields: &[httparse::Header<'_>],
     facts: &RequestFacts<'_>,
-    trusted: bool,
+    context: &RequestContext<'_>,
     head: &mut RequestHead,
     out: &mut Vec<u8>,
 ) {
@@ -314,7 +318,8 @@ fn write_fields(
             Field::MaxForwards | Field::Host | Field::ContentLength | Field::TransferEncoding => false,
             Field::Connection | Field::HopByHop => false,
             Field::ForwardedFor | Field::ForwardedProto | Field::ForwardedHost => false,
-            Field::Forwarded | Field::ForwardedOther => trusted,
+            Field::Forwarded | Field::ForwardedOther => context.trusted,
+            Field::ClientCertificate => context.trusted && context.identity.is_none(),
             Field::ForwardedLookalike => false,
         };
         if !passes || facts.options.nominates(field.name) {
@@ -359,11 +364,13 @@ fn write_forwarding(
     out.extend_from_slice(context.peer);
     out.extend_from_slice(b"\r\n");
     let proto = facts.forwarded_proto.filter(|_| context.trusted);
-    push(out, b"X-Forwarded-Proto", proto.unwrap_or(b"http"));
+    let own: &[u8] = if context.secure { b"https" } else { b"http" };
+    push(out, b"X-Forwarded-Proto", proto.unwrap_or(own));
     let forwarded_host = facts.forwarded_host.filter(|_| context.trusted).unwrap_or(host);
     if !forwarded_host.is_empty() {
         push(out, b"X-Forwarded-Host", forwarded_host);
     }
+    out.extend_from_slice(context.identity.unwrap_or_default());
     // RFC 9110, section 7.6.3: the version that was received, and a pseudonym.
     out.extend_from_slice(match version {
         HttpVersion::Http11 => b"Via: 1.1 plimsoll\r\n",
@@ -385,11 +392,6 @@ fn write_framing(head: &RequestHead, method: &[u8], out: &mut Vec<u8>) {
         }
         Framing::None | Framing::UntilClose => {}
     }
-}
-
-/// A client's address as text: IPv4 that came over IPv6 as IPv4.
-pub(crate) fn peer_text(ip: IpAddr) -> String {
-    ip.to_canonical().to_string()
 }
 
 #[cfg(test)]

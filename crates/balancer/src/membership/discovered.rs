@@ -123,6 +123,7 @@ fn member_of(config: &Config, replica: &Replica, partitions: PartitionSet) -> Op
         name: replica.node.as_str().into(),
         weight,
         address: Ok(offer.address),
+        tls: None,
         agent,
         agent_at: agent.map(|at| HostPort { host: at.ip().to_string(), port: at.port() }),
         authority: offer.address.to_string(),

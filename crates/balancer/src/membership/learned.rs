@@ -135,6 +135,7 @@ pub(super) mod tests {
             name: name.into(),
             weight: Weight::ONE,
             address: Ok(([127, 0, 0, 1], port).into()),
+            tls: None,
             agent: None,
             agent_at: None,
             authority: format!("127.0.0.1:{port}"),

@@ -24,6 +24,7 @@ pub(crate) fn backend(id: BackendId, spec: &MemberSpec, workers: usize) -> Backe
     Backend::new(id, name, address, authority, spec.max_connections, workers)
         .with_agent(spec.agent, spec.agent_at.clone())
         .telling_load_at(spec.load_at)
+        .speaking_tls(spec.tls.clone())
 }
 
 /// Whether a back-end is as a source says; its weight is dispatch's.
@@ -31,6 +32,7 @@ fn is_as(backend: &Backend, spec: &MemberSpec) -> bool {
     backend.address == spec.address
         && backend.agent == spec.agent
         && backend.agent_at == spec.agent_at
+        && backend.tls == spec.tls
         && backend.load_at == spec.load_at
         && backend.authority == spec.authority
         && backend.max_connections == spec.max_connections
@@ -182,6 +184,7 @@ mod tests {
             name: name.into(),
             weight: Weight::ONE,
             address: Ok(([127, 0, 0, 1], 1).into()),
+            tls: None,
             agent: None,
             agent_at: None,
             load_at: crate::backend::LoadAt::Port(7401),

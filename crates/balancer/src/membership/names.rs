@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::learned::{LearnedMembers, TakenIn, take_in};
-use super::resolve::in_thread;
+use super::resolve::{in_thread, tls_of};
 use super::source::MemberSpec;
 use crate::backend::LoadAt;
 use crate::host_names::{FoundAddresses, look_up};
@@ -100,17 +100,18 @@ impl FollowedNames {
     fn members(&self, config: &Config) -> Vec<MemberSpec> {
         let of = |b: &BackendConfig| -> Vec<MemberSpec> {
             let addresses = self.0.get(&b.name).map_or(&[][..], |known| &known.addresses);
-            addresses.iter().map(|&address| member_of(b, address)).collect()
+            addresses.iter().map(|&address| member_of(config, b, address)).collect()
         };
         followed(config).flat_map(|(b, _)| of(b)).collect()
     }
 }
 
-fn member_of(b: &BackendConfig, address: SocketAddr) -> MemberSpec {
+fn member_of(config: &Config, b: &BackendConfig, address: SocketAddr) -> MemberSpec {
     MemberSpec {
         name: format!("{}@{address}", b.name).into(),
         weight: b.weight,
         address: Ok(address),
+        tls: tls_of(config, b),
         agent: None,
         agent_at: None,
         // The server behind the address knows itself by the name.

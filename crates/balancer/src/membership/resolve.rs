@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plimsoll_config::{BackendConfig, Config, HostPort};
 use plimsoll_policy::Rng;
+use rustls::pki_types::ServerName;
 use tokio::sync::{Notify, Semaphore};
 
 use super::configured::{MOST_PAUSE, warn_of_strange_address};
@@ -14,6 +15,7 @@ use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::{Backend, LoadAt};
 use crate::health;
 use crate::host_names::{AT_ONCE, FoundAddresses, UnresolvedHost, addresses_of, look_up};
+use crate::net::backend_tls::BackendTls;
 use crate::partitioning::PartitionSet;
 use crate::shared::FrontEndShared;
 
@@ -65,6 +67,7 @@ fn member_of(
         name: Arc::clone(&b.name),
         weight: b.weight,
         address,
+        tls: tls_of(config, b),
         agent,
         agent_at: agent_at.cloned(),
         load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
@@ -72,6 +75,14 @@ fn member_of(
         partitions: PartitionSet::held(&b.partitions),
         max_connections: b.max_connections,
     }
+}
+
+/// How TLS is spoken to a back-end; it is checked that there is such a name.
+pub(super) fn tls_of(config: &Config, b: &BackendConfig) -> Option<BackendTls> {
+    let client = config.client_tls.as_ref().filter(|_| b.tls)?;
+    let name = b.tls_name.clone().unwrap_or_else(|| b.at.host.clone());
+    let name = ServerName::try_from(name).ok()?;
+    Some(BackendTls { client: client.clone(), name })
 }
 
 /// The address that this name led to `before`, if it still does, or if it leads nowhere now; else its first one.

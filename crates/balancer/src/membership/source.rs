@@ -7,6 +7,7 @@ use plimsoll_policy::Weight;
 
 use crate::backend::LoadAt;
 use crate::host_names::UnresolvedHost;
+use crate::net::backend_tls::BackendTls;
 use crate::partitioning::PartitionSet;
 
 /// A back-end as a source knows it, found by its name.
@@ -16,6 +17,8 @@ pub(crate) struct MemberSpec {
     pub(crate) weight: Weight,
     /// Where it answers, or why that is not known: then it is down.
     pub(crate) address: Result<SocketAddr, UnresolvedHost>,
+    /// How TLS is spoken to it, if it is.
+    pub(crate) tls: Option<BackendTls>,
     /// Where its agent takes handoffs.
     pub(crate) agent: Option<SocketAddr>,
     /// The name of its agent.

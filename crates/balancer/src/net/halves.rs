@@ -3,11 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use super::backend_tls::BackendTls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::tcp::ReadHalf;
 
 /// A connection whose two directions can be used at the same time.
 pub(crate) trait Halves {
@@ -58,6 +59,11 @@ pub(crate) trait ClientIo: Halves + AsyncRead + AsyncWrite + Unpin {
     /// Makes the connection be reset when it is dropped.
     fn reset(&mut self);
 
+    /// Fields that tell back-ends who the client is, as its certificate says; empty without one.
+    fn identity(&self) -> Option<Rc<[u8]>> {
+        None
+    }
+
     /// Whether the connection is all in its socket, so that another machine can go on with it.
     fn can_move(&self) -> bool {
         false
@@ -81,18 +87,9 @@ pub(crate) trait BackendIo: Halves + Sized {
     ///
     /// # Errors
     /// The system's.
-    async fn open(address: SocketAddr) -> io::Result<Self>;
+    async fn open(address: SocketAddr, tls: Option<&BackendTls>) -> io::Result<Self>;
 
     /// Whether an idle one can be written to. With `surely` the system is asked whether the back-end has closed it this
     /// very moment.
     fn is_open(&self, surely: bool) -> bool;
-}
-
-impl Halves for TcpStream {
-    type Input<'a> = ReadHalf<'a>;
-    type Output<'a> = WriteHalf<'a>;
-
-    fn halves(&mut self) -> io::Result<(ReadHalf<'_>, WriteHalf<'_>)> {
-        Ok(self.split())
-    }
 }

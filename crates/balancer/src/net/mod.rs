@@ -1,12 +1,16 @@
 //! Sockets, buffers and deadlines of one worker.
 
+pub(crate) mod backend_tls;
 pub(crate) mod buffer;
 pub(crate) mod deadline;
 pub(crate) mod halves;
 pub(crate) mod listen;
 pub(crate) mod pace;
 pub(crate) mod places;
+mod shared_halves;
 pub(crate) mod stream;
+pub(crate) mod tls;
+pub(crate) mod to_backend;
 pub(crate) mod write;
 
 /// Whether a connection failed for lack of files, memory or ports on this machine: no fault of the peer.

@@ -42,5 +42,6 @@ pub(crate) fn poll_write_all<W: AsyncWrite + Unpin>(
         }
         *written += n;
     }
-    Poll::Ready(Ok(()))
+    // A connection under TLS may still hold some of it.
+    Pin::new(to).poll_flush(cx)
 }

@@ -15,3 +15,4 @@ mod requests;
 mod resources;
 mod responses;
 mod slow_clients;
+mod tls;

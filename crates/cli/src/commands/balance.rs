@@ -1,7 +1,9 @@
 //! `plimsoll balance`: the live front-end.
 
 pub(super) mod watch;
+mod watched_files;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +16,11 @@ use plimsoll_datapath::privileges::{Identity, PrivilegeDrop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::privileges;
+use super::{certificates, privileges};
 use crate::error::CliError;
 use crate::log::LogArgs;
 use watch::{FileWatch, Stamp};
+use watched_files::{WatchedFiles, watched_by};
 
 /// Delay between a change of the file and reading it: editors write in several steps.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -54,16 +57,24 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         MechanismKind::Direct => {
             config.listeners.iter().for_each(|at| tracing::info!("distributing connections to {at}"));
         }
-        _ => balancer.addresses().iter().for_each(|at| tracing::info!("listening on http://{at}")),
+        _ => {
+            for (at, listener) in balancer.addresses().iter().zip(&config.listeners) {
+                tracing::info!("listening on {}://{at}", if listener.tls { "https" } else { "http" });
+            }
+        }
     }
+    warn_of_certificates(&config);
     if let Some(admin) = balancer.admin_address() {
         tracing::info!("admin API on http://{admin}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start: {e}")))?;
     let mut signals = runtime.block_on(async { BalanceSignals::new() })?;
-    let reloader = Reloader::start(args.config.clone(), balancer, config, identity)?;
-    runtime.block_on(supervise(args, seen, &reloader, &mut signals))?;
+    let (files, mut lists) = mpsc::unbounded_channel();
+    // Nobody needs it where nothing is watched.
+    let _ = files.send(watched_by(&config));
+    let reloader = Reloader::start(args.config.clone(), (balancer, config), identity, files)?;
+    runtime.block_on(supervise(args, seen, &reloader, (&mut signals, &mut lists)))?;
     // A second signal ends the process without waiting.
     std::thread::spawn(move || {
         runtime.block_on(signals.stop());
@@ -84,6 +95,10 @@ fn start(args: &Args, config: &Config) -> Result<(Balancer, Identity), CliError>
         PrivilegeDrop { identity: &identity, work: privileges::work_of(config), seccomp: config.seccomp };
     privileges::give_away(kept, &needs, "`user` in the configuration")?;
     Ok((prepared.start().map_err(failed)?, identity))
+}
+
+fn warn_of_certificates(config: &Config) {
+    certificates::warnings(config).iter().for_each(|warning| tracing::warn!("{warning}"));
 }
 
 fn load(path: &Path) -> Result<Config, CliError> {
@@ -120,7 +135,7 @@ async fn supervise(
     args: &Args,
     seen: Stamp,
     reloader: &Reloader,
-    signals: &mut BalanceSignals,
+    (signals, lists): (&mut BalanceSignals, &mut mpsc::UnboundedReceiver<BTreeSet<PathBuf>>),
 ) -> Result<(), CliError> {
     let (sender, mut changes) = mpsc::channel(1);
     let failed = |e| {
@@ -130,7 +145,8 @@ async fn supervise(
     let mut watch = if args.no_watch {
         None
     } else {
-        Some(FileWatch::start(&args.config, seen, sender).map_err(failed)?)
+        let others = WatchedFiles::new(sender.clone());
+        Some((FileWatch::start(&args.config, seen, sender).map_err(failed)?, others))
     };
     let mut settled = None;
     loop {
@@ -144,12 +160,16 @@ async fn supervise(
             _ = signals.terminate.recv() => return Ok(()),
             _ = signals.interrupt.recv() => return Ok(()),
             _ = signals.hangup.recv() => reloader.ask(true),
+            Some(files) = lists.recv() => watch.iter_mut().for_each(|(_, others)| others.set(&files)),
             Some(()) = changes.recv() => settled = settled.or(Some(tokio::time::Instant::now() + SETTLE)),
             () = settle => {
                 settled = None;
                 // Symbolic links may have changed.
-                if let Some(Err(error)) = watch.as_mut().map(FileWatch::follow) {
-                    tracing::warn!("cannot watch {}: {error}", args.config.display());
+                if let Some((watch, others)) = &mut watch {
+                    if let Err(error) = watch.follow() {
+                        tracing::warn!("cannot watch {}: {error}", args.config.display());
+                    }
+                    others.follow();
                 }
                 reloader.ask(false);
             }
@@ -176,9 +196,9 @@ struct Wishes {
 impl Reloader {
     fn start(
         path: PathBuf,
-        balancer: Balancer,
-        mut running: Config,
+        (balancer, mut running): (Balancer, Config),
         identity: Identity,
+        files: mpsc::UnboundedSender<BTreeSet<PathBuf>>,
     ) -> Result<Self, CliError> {
         let (wake, woken) = sync_channel(1);
         let (end, ended) = sync_channel(1);
@@ -189,7 +209,10 @@ impl Reloader {
             while woken.recv().is_ok() && !asked.stop.load(Ordering::Acquire) {
                 let by_signal = asked.hangup.swap(false, Ordering::AcqRel);
                 let stamp = Stamp::of(&path);
-                let Err(refused) = reload(&path, &balancer, &mut running, by_signal) else { continue };
+                let Err(refused) = reload(&path, &balancer, &mut running, by_signal) else {
+                    let _ = files.send(watched_by(&running));
+                    continue;
+                };
                 // A signal and the change of the file that it follows are one reload.
                 let refused = Some((stamp, refused));
                 if by_signal || refused != told {
@@ -244,6 +267,7 @@ fn reload(path: &Path, balancer: &Balancer, running: &mut Config, asked: bool) -
     taken.map_err(|error| format!("cannot take over {}: {error}", path.display()))?;
     let lines: String = changes.to_string().lines().map(|line| format!("\n  {line}")).collect();
     tracing::info!("read {} again{lines}", path.display());
+    warn_of_certificates(&new);
     for change in changes.needs_restart() {
         tracing::warn!("`{}` takes effect at the next start", change.key);
     }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use plimsoll_config::{
-    AccessLogFormat, Config, DiscoveryConfig, DiscoveryTransport, HashKey, HealthProbe,
+    AccessLogFormat, Config, DiscoveryConfig, DiscoveryTransport, HashKey, HealthProbe, ListenerConfig,
     LoadInformationConfig, LoadSource, PartitionBy, PolicyConfig,
 };
 use plimsoll_datapath::privileges::PrivilegeError;
@@ -16,7 +16,7 @@ use plimsoll_policy::{AdmissionLimit, BackendId, Cluster, Thresholds};
 use plimsoll_report::{Align, Table};
 use plimsoll_wire::{MulticastInterface, interfaces_text};
 
-use super::privileges;
+use super::{certificates, privileges};
 use crate::error::CliError;
 use crate::output;
 
@@ -137,15 +137,27 @@ fn resolve(config: &Config, path: &Path) -> Result<(), CliError> {
     Err(CliError::Failed(text))
 }
 
+/// A listener with what is special of it.
+fn listener(listener: &ListenerConfig) -> String {
+    match (listener.tls, listener.redirect) {
+        (true, _) => format!("{listener} (TLS)"),
+        (false, Some(to)) => format!("{listener} (sends clients to HTTPS at port {})", to.port),
+        (false, None) => listener.to_string(),
+    }
+}
+
 fn summary(config: &Config, path: &Path, user: &str) -> String {
     let mut out = format!("{} is good.\n\n", path.display());
-    let listeners: Vec<String> = config.listeners.iter().map(ToString::to_string).collect();
+    let listeners: Vec<String> = config.listeners.iter().map(listener).collect();
     let workers = config.workers;
     let mut line = |what: &str, text: &str| {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{what:<16}{text}");
     };
     line("listeners", &listeners.join(", "));
+    for summary in certificates::summaries(config) {
+        line("certificate", &summary);
+    }
     line("workers", &workers.to_string());
     line("user", user);
     line("policy", &policy(&config.policy));
@@ -189,7 +201,7 @@ fn warnings(config: &Config) -> Vec<String> {
     let missing = missing_interfaces(config).into_iter().map(|(key, name)| {
         format!("there is no network interface {name} here ({key}); {}", interfaces_text())
     });
-    unused.into_iter().chain(missing).collect()
+    unused.into_iter().chain(missing).chain(certificates::warnings(config)).collect()
 }
 
 /// The network interfaces of multicast groups that this machine does not have, each with its key.

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod balance;
+mod certificates;
 pub(crate) mod check;
 pub(crate) mod classify;
 pub(crate) mod completions;

@@ -26,6 +26,7 @@ pub(super) fn read<'a>(
     loads: Option<&LoadInformationConfig>,
 ) -> Option<Option<DirectConfig>> {
     check_protocols(reader, chosen.listeners, chosen.mechanism);
+    check_vlans(reader, root, chosen.mechanism);
     let section = one(reader, root, "direct")?;
     let is_direct = chosen.mechanism == MechanismKind::Direct;
     if section.table.is_none() && !is_direct {
@@ -48,6 +49,23 @@ fn check_protocols(reader: &mut ConfigReader<'_>, listeners: &[PlacedListener], 
         let remedy = "write `mechanism = \"direct\"`, or `protocol = \"tcp\"`".to_owned();
         let span = listener.protocol_span.clone();
         reader.wrong(&format!("{}.protocol", listener.path), span, (what, remedy));
+    }
+}
+
+/// Other mechanisms send by the kernel, which alone knows the VLANs of its interfaces.
+fn check_vlans<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>, mechanism: MechanismKind) {
+    if mechanism == MechanismKind::Direct {
+        return;
+    }
+    let backends = root.get("backend").and_then(|found| found.get_ref().as_array()).into_iter().flatten();
+    for (index, backend) in backends.enumerate() {
+        let Some(vlan) = backend.get_ref().as_table().and_then(|table| table.get("vlan")) else { continue };
+        let what = format!("has no effect with `mechanism = \"{mechanism}\"`");
+        let remedy =
+            "remove it, and give the back-end's address a route by an interface of that VLAN; or write \
+                      `mechanism = \"direct\"`"
+                .to_owned();
+        reader.wrong(&format!("backend[{index}].vlan"), vlan.span(), (what, remedy));
     }
 }
 

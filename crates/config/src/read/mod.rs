@@ -9,6 +9,7 @@ mod partitions;
 mod peers;
 mod syntax;
 mod tables;
+mod tls;
 
 use std::io::Read as _;
 use std::path::Path;
@@ -99,8 +100,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let policy = part(reader, root, PolicyConfig::read, "policy");
     let shadow = switched(reader, root, ShadowConfig::read, "shadow");
     let target = part(reader, root, TargetConfig::read, "target");
-    let classes_section = one(reader, root, "classes")?;
-    let classes = if_there(reader, &classes_section, ClassesConfig::read);
+    let classes = switched(reader, root, ClassesConfig::read, "classes");
     let admission = part(reader, root, AdmissionConfig::read, "admission");
     let health = part(reader, root, HealthConfig::read_checked, "health");
     let ejection = part(reader, root, EjectionConfig::read, "ejection");
@@ -108,6 +108,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let limits = part(reader, root, Limits::read, "limits");
     let forwarded = part(reader, root, Forwarded::read, "forwarded");
     let handoff = handoff::read(reader, root, &top, mechanism, &listeners, (&backends, discovery.is_some()))?;
+    let secured = tls::read(reader, root, (&listeners, &answering), (mechanism, handoff.as_ref()))?;
     let failover_section = one(reader, root, "failover")?;
     let failover = failover::read(reader, &failover_section, mechanism, &listeners);
     let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policy.as_ref() };
@@ -116,17 +117,17 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let policies = (policy.as_ref(), shadow.as_ref());
     let chosen = direct::ChosenSections { mechanism, listeners: &listeners, policies };
     let direct = direct::read(reader, root, &chosen, load_information.as_ref())?;
-    let admin_section = one(reader, root, "admin")?;
-    let admin = Admin::read(reader, &admin_section);
-    let access_log = switched(reader, root, AccessLog::read, "access_log");
-    let decision_section = one(reader, root, "decision_log")?;
-    let decision_log = if_there(reader, &decision_section, DecisionLogConfig::read);
-    separate_admin(reader, &admin_section, admin.as_ref(), &listeners);
-    separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
+    let (admin, access_log, decision_log) = outputs(reader, root, &listeners)?;
     let Root { workers, user, seccomp, .. } = keys?;
+    let tls::ReadTls { tls, certificates, client_check, backend_tls, client_tls } = secured;
     Some(Config {
         listeners: listeners.iter().map(PlacedListener::config).collect(),
+        certificates,
+        tls,
+        client_check,
         backends,
+        backend_tls,
+        client_tls,
         discovery,
         partitions,
         policy: policy?,
@@ -153,6 +154,22 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         seccomp,
         files: std::mem::take(&mut reader.files),
     })
+}
+
+/// Where the front-end tells about itself: admin API, access log, decision log.
+fn outputs<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    listeners: &[PlacedListener],
+) -> Option<(Option<Admin>, Option<AccessLog>, Option<DecisionLogConfig>)> {
+    let admin_section = one(reader, root, "admin")?;
+    let admin = Admin::read(reader, &admin_section);
+    let access_log = switched(reader, root, AccessLog::read, "access_log");
+    let decision_section = one(reader, root, "decision_log")?;
+    let decision_log = if_there(reader, &decision_section, DecisionLogConfig::read);
+    separate_admin(reader, &admin_section, admin.as_ref(), listeners);
+    separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
+    Some((admin, access_log, decision_log))
 }
 
 /// The back-ends; those that a directory tells may be all that there are.

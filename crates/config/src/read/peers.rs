@@ -9,7 +9,7 @@ use plimsoll_policy::Weight;
 
 use crate::address::HostPort;
 use crate::reader::{ConfigReader, DeclaredTable};
-use crate::sections::{BackendConfig, ListenerConfig, ListenerProtocol};
+use crate::sections::{BackendConfig, HttpsRedirect, ListenerConfig, ListenerProtocol};
 
 const LISTENERS_MAX: usize = 64;
 const BACKENDS_MAX: usize = 65_534;
@@ -28,11 +28,15 @@ pub(super) struct PlacedListener {
     pub(super) path: String,
     pub(super) span: Range<usize>,
     pub(super) protocol_span: Range<usize>,
+    pub(super) tls: bool,
+    pub(super) tls_span: Range<usize>,
+    redirect: Option<HttpsRedirect>,
 }
 
 impl PlacedListener {
     pub(super) fn config(&self) -> ListenerConfig {
-        ListenerConfig { address: self.address, protocol: self.protocol }
+        let Self { address, protocol, tls, redirect, .. } = *self;
+        ListenerConfig { address, protocol, tls, redirect }
     }
 }
 
@@ -45,7 +49,7 @@ pub(super) fn listeners<'a>(
     let mut out: Vec<PlacedListener> = Vec::new();
     for section in sections.iter().take(LISTENERS_MAX) {
         let Some(config) = ListenerConfig::read(reader, section) else { continue };
-        let ListenerConfig { address, protocol } = config;
+        let ListenerConfig { address, protocol, tls, redirect } = config;
         let span = section.span_of("address");
         let is_taken =
             |other: &&PlacedListener| other.protocol == protocol && collide(other.address, address);
@@ -54,8 +58,21 @@ pub(super) fn listeners<'a>(
             let remedy = "choose another port or remove one of the two".to_owned();
             reader.wrong(&section.key("address"), span.clone(), (what, remedy));
         }
-        let protocol_span = section.span_of("protocol");
-        out.push(PlacedListener { address, protocol, path: section.path.clone(), span, protocol_span });
+        if tls && redirect.is_some() {
+            let what = "has no effect where clients speak TLS already".to_owned();
+            let wrong = (what, "remove it, or `tls`".to_owned());
+            reader.wrong(&section.key("redirect"), section.span_of("redirect"), wrong);
+        }
+        out.push(PlacedListener {
+            address,
+            protocol,
+            path: section.path.clone(),
+            span,
+            protocol_span: section.span_of("protocol"),
+            tls,
+            tls_span: section.span_of("tls"),
+            redirect,
+        });
     }
     out
 }
@@ -66,6 +83,8 @@ pub(super) struct Answering {
     path: String,
     address_span: Range<usize>,
     weight_span: Range<usize>,
+    pub(super) tls_path: String,
+    pub(super) tls_span: Range<usize>,
     pub(super) partitions_path: String,
     pub(super) partitions_span: Range<usize>,
     pub(super) agent_path: String,
@@ -91,6 +110,8 @@ pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTa
             path: section.path.clone(),
             address_span: section.span_of("address"),
             weight_span: section.span_of("weight"),
+            tls_path: section.key("tls"),
+            tls_span: section.span_of("tls"),
             partitions_path: section.key("partitions"),
             partitions_span: section.span_of("partitions"),
             agent_path: section.key("agent"),

@@ -8,10 +8,11 @@ use std::time::Duration;
 use plimsoll_policy::Weight;
 
 use super::partitions::HeldPartitions;
+use super::tls::{HttpsRedirect, Redirect};
 use crate::address::{HostPort, host_port, socket};
 use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Required, Words};
-use crate::keys::KeyKind::{self, Choice, Integer, Number, Text, Texts};
+use crate::keys::KeyKind::{self, Choice, Flag, Integer, Number, Text, Texts};
 use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::{self, ConfigValue, show_duration};
 
@@ -24,6 +25,12 @@ keys! {
         /// What clients speak there: `tcp`, connections; `udp`, datagrams, with `mechanism = "direct"` only. Two listeners may have the
         /// same address if one is of each.
         "protocol" protocol: ListenerProtocol = Is("tcp"), Choice(ListenerProtocol::WORDS);
+        /// Whether clients speak TLS there; see `certificate`.
+        "tls" tls: bool = Is("false"), Flag;
+        /// Where clients are sent in place of being served (308): `https`, the same host and target by HTTPS; `https:PORT`, the same at another
+        /// port than 443; `none`, nowhere.
+        "redirect" redirect: Option<HttpsRedirect> =
+            Is("none"), Text("\"https\", \"https:PORT\" or \"none\"") => Redirect;
     }
 }
 
@@ -32,6 +39,32 @@ words! {
     pub enum ListenerProtocol {
         Tcp = "tcp" / "Connections.",
         Udp = "udp" / "Datagrams.",
+    }
+}
+
+/// A name that a certificate can be for.
+struct TlsName;
+
+impl KeyForm<Option<String>> for TlsName {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<String>> {
+        if section.found(name).is_none() {
+            return Some(None);
+        }
+        reader.text(section, name, |text| match plimsoll_tls::is_server_name(text) {
+            true => Ok(Some(text.to_ascii_lowercase())),
+            false => {
+                let what = format!("{} is no name of a host", quoted(text));
+                Err((what, "write a host name such as \"app.internal\", or an IP address".to_owned()))
+            }
+        })
+    }
+
+    fn show(name: &Option<String>) -> Option<ConfigValue> {
+        name.clone().map(ConfigValue::Text)
     }
 }
 
@@ -73,6 +106,11 @@ keys! {
             Is("once"), Text("\"once\", or a time from \"1s\" to \"24h\", e.g. \"10s\"") => Resolve;
         /// Share of load relative to the others, in steps of 1/256; 0 takes nothing new.
         "weight" weight: Weight = Is("1"), Number { min: 0.0, max: 65_536.0 };
+        /// Whether the front-end speaks TLS to it, for requests and health checks; see `backend_tls`.
+        "tls" tls: bool = Is("false"), Flag;
+        /// The name that its certificate must be for, and that it is asked for (SNI).
+        "tls_name" tls_name: Option<String> =
+            Words("the host in the address"), Text("a host name or an IP address") => TlsName;
         /// Connections that the front-end opens to it at most, over all workers.
         "max_connections" max_connections: u32 = Is("1024"), Integer { min: 1, max: 1_000_000 };
         /// Where its agent takes handoffs; without one, its requests are proxied.

@@ -18,6 +18,7 @@ mod peers;
 mod policy;
 mod root;
 mod target;
+mod tls;
 
 use crate::keys::SectionSpec;
 
@@ -40,12 +41,18 @@ pub use policy::{PolicyConfig, ShadowConfig};
 pub use root::MechanismKind;
 pub(crate) use root::Root;
 pub use target::{DynamicPattern, HashKey, TargetConfig, TargetKey};
+pub use tls::{
+    BackendTlsConfig, CertificateConfig, ClientCertificates, HttpsRedirect, OldestTlsConfig, TlsConfig,
+};
 
 /// Every table, in the order in which the documentation has them; the keys of the top first.
 pub(crate) static SECTIONS: &[SectionSpec] = &[
     Root::SECTION,
     ListenerConfig::SECTION,
+    CertificateConfig::SECTION,
+    TlsConfig::SECTION,
     BackendConfig::SECTION,
+    BackendTlsConfig::SECTION,
     DiscoveryConfig::SECTION,
     PartitionsConfig::SECTION,
     PolicyConfig::SECTION,

@@ -16,7 +16,11 @@ pub(crate) struct Settings {
     pub(crate) round_trips_ms: Vec<f64>,
     /// Speed of the last origin beside the others.
     pub(crate) last: f64,
+    /// Whether the front-end is told the speeds, as weights.
+    pub(crate) told: bool,
     pub(crate) log: Option<PathBuf>,
+    /// Lines for the table of the policy `csld`.
+    pub(crate) csld: String,
 }
 
 impl Settings {
@@ -30,7 +34,9 @@ impl Settings {
             policies: split("csld,round_robin,least_connections,weighted_round_robin_host"),
             round_trips_ms: vec![0.0, 20.0, 150.0],
             last: 1.0,
+            told: false,
             log: None,
+            csld: String::new(),
         };
         for arg in args {
             let (key, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: give KEY=VALUE"))?;
@@ -43,6 +49,11 @@ impl Settings {
                     settings.round_trips_ms = value.split(',').map(str::parse).collect::<Result<_, _>>()?;
                 }
                 "last" => settings.last = value.parse()?,
+                "told" => settings.told = value.parse()?,
+                "csld" => {
+                    let line = |pair: &str| pair.replacen(':', " = ", 1) + "\n";
+                    settings.csld = value.split(',').map(line).collect();
+                }
                 "log" => settings.log = Some(value.into()),
                 _ => return Err(format!("{key}: there is no such key").into()),
             }

@@ -10,6 +10,8 @@ fn run(head: &str, trusted: bool) -> Result<(RequestHead, String), RequestRefusa
         fields: 50,
         peer: b"192.0.2.1",
         trusted,
+        secure: false,
+        identity: None,
     };
     let mut out = Vec::new();
     let head = rewrite(head.as_bytes(), &context, &mut out)?;
@@ -188,6 +190,8 @@ fn what_a_back_end_may_read_as_it_came() {
             fields: 100,
             peer: b"10.0.0.9",
             trusted,
+            secure: false,
+            identity: None,
         };
         rewrite(head.as_bytes(), &context, &mut Vec::new()).unwrap().is_plain
     };
@@ -221,6 +225,8 @@ fn what_a_back_end_may_read_as_it_came() {
         fields: 100,
         peer: b"10.0.0.9",
         trusted: false,
+        secure: false,
+        identity: None,
     };
     assert!(!rewrite(absolute, &context, &mut Vec::new()).unwrap().is_plain);
 }
@@ -236,6 +242,8 @@ fn a_request_is_marked_once() {
             fields: 100,
             peer: b"10.0.0.9",
             trusted: false,
+            secure: false,
+            identity: None,
         };
         let bytes = format!("GET /plimsoll-placed-by: HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let mut out = Vec::new();

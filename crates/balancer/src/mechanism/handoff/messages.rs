@@ -168,6 +168,8 @@ impl Request {
             fields: config.limits.fields,
             peer: accepted.peer_text.as_bytes(),
             trusted: accepted.trusted,
+            secure: false,
+            identity: None,
         };
         let whole = HeadScan::default().scan(head) == HeadEnd::At(head.len());
         if !whole || head.len() > config.limits.head_bytes {

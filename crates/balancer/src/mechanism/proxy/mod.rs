@@ -14,20 +14,20 @@ use std::sync::Arc;
 
 use plimsoll_config::Config;
 use plimsoll_datapath::privileges::RunUser;
-use tokio::net::TcpStream;
 
 use super::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::load_information::HeaderLoads;
 use crate::net::halves::{BackendIo, ClientIo};
+use crate::net::to_backend::ToBackend;
 use crate::trial;
 use crate::worker::Worker;
 use pass::Exchange;
 use pool::{BackendConnection, NoConnection, Pool};
 
 /// The mechanism of one worker, with connections of this type to back-ends.
-pub(crate) struct Proxy<B = TcpStream> {
+pub(crate) struct Proxy<B = ToBackend> {
     pool: Pool<B>,
 }
 

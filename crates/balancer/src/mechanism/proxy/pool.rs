@@ -2,15 +2,11 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use socket2::SockRef;
-use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::backend::Backend;
@@ -98,31 +94,6 @@ impl<B: BackendIo> Pool<B> {
     }
 }
 
-impl BackendIo for TcpStream {
-    async fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = Self::connect(address).await?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
-    }
-
-    /// Readable means the end, an error, or unexpected bytes.
-    fn is_open(&self, surely: bool) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
-        let quiet = match self.poll_read_ready(&mut cx) {
-            Poll::Pending => true,
-            // Perhaps only because the last read filled its buffer: the system knows.
-            Poll::Ready(_) => nothing_to_read(self),
-        };
-        quiet && (!surely || nothing_to_read(self))
-    }
-}
-
-fn nothing_to_read(stream: &TcpStream) -> bool {
-    let mut byte = [std::mem::MaybeUninit::uninit()];
-    let looked = SockRef::from(stream).peek(&mut byte);
-    looked.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
-}
-
 /// Opens a connection to `backend`, within its limit. Waits this long for its place, and as long for the back-end.
 pub(crate) async fn connect<B: BackendIo>(
     backend: &Arc<Backend>,
@@ -136,7 +107,7 @@ pub(crate) async fn connect<B: BackendIo>(
         Ok(permit) => permit,
         Err(_) => wait_for_permit(backend, wait).await?,
     };
-    let open = tokio::time::timeout(wait, B::open(address));
+    let open = tokio::time::timeout(wait, B::open(address, backend.tls.as_ref()));
     let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let stream = stream.map_err(NoConnection::Failed)?;
     Ok(BackendConnection { stream, backend: Arc::clone(backend), _permit: permit })

@@ -32,14 +32,19 @@ impl FrontEnd {
 
     /// The same with these keys of the health checks.
     pub(crate) fn watching(health: &str, text: &str) -> Self {
-        let text = format!(
-            "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"[::1]:0\"\n\
-             [health]\n{health}\n[admin]\nenabled = false\n{text}"
-        );
-        let config = Config::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{text}\n{e}"));
-        let balancer = Balancer::start(config).unwrap();
+        let balancer = Balancer::start(config(health, text)).unwrap();
         let addresses = balancer.addresses();
         Self { balancer: Some(balancer), addresses }
+    }
+
+    /// Applies another configuration.
+    pub(crate) fn reload(&self, text: &str) {
+        self.balancer.as_ref().unwrap().reload(config("probe = \"none\"", text)).unwrap();
+    }
+
+    /// Where the listener of this index is.
+    pub(crate) fn address(&self, index: usize) -> SocketAddr {
+        self.addresses[index]
     }
 
     /// A client's connection over IPv4.
@@ -76,6 +81,15 @@ impl Drop for FrontEnd {
             balancer.stop_within(Duration::from_millis(20));
         }
     }
+}
+
+/// Two listeners without TLS, and what `text` has.
+fn config(health: &str, text: &str) -> Config {
+    let text = format!(
+        "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"[::1]:0\"\n\
+         [health]\n{health}\n[admin]\nenabled = false\n{text}"
+    );
+    Config::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{text}\n{e}"))
 }
 
 /// Sees to it that this process can hold both ends of so many connections.

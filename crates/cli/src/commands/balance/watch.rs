@@ -25,6 +25,11 @@ impl Stamp {
         let stamp = |m: std::fs::Metadata| (m.dev(), m.ino(), m.mtime(), m.mtime_nsec(), m.len());
         Self(std::fs::metadata(path).ok().map(stamp))
     }
+
+    /// Of a file that nobody has seen.
+    pub(super) fn none() -> Self {
+        Self(None)
+    }
 }
 
 /// Watches one file. Its directory is watched, because most programs replace files, and every directory with a symbolic

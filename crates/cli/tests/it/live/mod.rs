@@ -21,5 +21,6 @@ mod privileges;
 mod processes;
 mod reload;
 mod stop;
+mod tls;
 mod two_level;
 mod watch;

@@ -1,0 +1,161 @@
+//! TLS to back-ends: what rustls connects by.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use crate::authorities::TrustedAuthorities;
+use crate::certificate::Certificate;
+
+/// How back-ends are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerCheck {
+    /// By certificates that these authorities have signed, for the name that is asked for.
+    By(TrustedAuthorities),
+    /// By certificates that the system's authorities have signed.
+    BySystem,
+    /// Not at all: whoever answers is taken for the back-end.
+    None,
+}
+
+/// TLS to back-ends, ready for use. Two are equal if they were made from equal settings.
+#[derive(Clone)]
+pub struct ClientTls {
+    config: Arc<ClientConfig>,
+    check: ServerCheck,
+    own: Option<Certificate>,
+}
+
+impl ClientTls {
+    /// With this check, and a certificate of our own.
+    ///
+    /// # Errors
+    /// In words: the system has no authorities, or rustls does not take what it is given.
+    pub fn new(check: ServerCheck, own: Option<Certificate>) -> Result<Self, String> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
+        let builder = match &check {
+            ServerCheck::By(authorities) => {
+                builder.with_webpki_verifier(verifier(&authorities.roots, provider)?)
+            }
+            ServerCheck::BySystem => {
+                builder.with_webpki_verifier(verifier(&Arc::new(system_roots()?), provider)?)
+            }
+            ServerCheck::None => {
+                let believing = Arc::new(Unchecked { provider });
+                builder.dangerous().with_custom_certificate_verifier(believing)
+            }
+        };
+        let config = match &own {
+            None => builder.with_no_client_auth(),
+            Some(own) => builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(
+                Arc::clone(&own.certified),
+            ))),
+        };
+        Ok(Self { config: Arc::new(config), check, own })
+    }
+
+    /// What rustls connects by.
+    #[must_use]
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.config)
+    }
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls").field("check", &self.check).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for ClientTls {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.check, &self.own) == (&other.check, &other.own)
+    }
+}
+
+impl Eq for ClientTls {}
+
+fn verifier(
+    roots: &Arc<RootCertStore>,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, String> {
+    let builder = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), provider);
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn system_roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+        return Err(format!("the system has no certificates of authorities{why}"));
+    }
+    Ok(roots)
+}
+
+/// Takes every certificate; only that the other side has its key is checked.
+#[derive(Debug)]
+struct Unchecked {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Unchecked {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_testkit::TestAuthority;
+
+    use super::*;
+
+    #[test]
+    fn equal_settings_are_equal() {
+        let authority = TestAuthority::new();
+        let read = || ServerCheck::By(TrustedAuthorities::read(&authority.file()).unwrap());
+        let made = |check| ClientTls::new(check, None).unwrap();
+        assert_eq!(made(read()), made(read()));
+        assert_ne!(made(read()), made(ServerCheck::None));
+    }
+}
