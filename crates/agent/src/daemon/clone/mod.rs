@@ -7,11 +7,14 @@
 //! them answer. `originals` and `clones` know the connections that it is
 //! about. `frames` is what both kinds of links have in common.
 
+mod ahead;
 mod clones;
 mod cloning;
 mod config;
 mod counters;
 mod frames;
+mod keeping;
+mod kept;
 mod made;
 mod mapping;
 mod node;
@@ -21,6 +24,7 @@ mod peer_link;
 mod server_link;
 mod shared;
 mod threads;
+mod under_way;
 
 pub use config::{CloneConfig, ClonePeer};
 pub use counters::CloneStats;

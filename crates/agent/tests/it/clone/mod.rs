@@ -3,6 +3,7 @@
 mod answers;
 mod client;
 mod ipv6;
+mod keeping;
 mod many;
 mod trouble;
 
