@@ -34,6 +34,13 @@ pub(super) struct Outline {
     pub(super) is_head: bool,
 }
 
+impl Outline {
+    /// Whether the content of an answer with this status is the whole document.
+    pub(super) fn has_whole(self, status: u16) -> bool {
+        status == 200 && !self.is_head
+    }
+}
+
 /// Why a request is not for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Foreign {

@@ -13,7 +13,9 @@ use plimsoll_observe::counters::SharedCounter;
 use plimsoll_observe::line::{AccessLine, Moment, Times, write_line};
 
 use super::super::head::with_fields;
-use super::mapping::PlaceReason;
+use super::super::serve::Answer;
+use super::mapping::{MappedRequest, NodePlace, PlaceReason};
+use super::shared::CloneShared;
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +29,8 @@ pub(super) struct AccessEnd {
     pub(super) reason: Option<PlaceReason>,
     /// The peer whose clone has answered, or was to.
     pub(super) by_peer: Option<usize>,
+    /// Whether it came to a clone that keeps its connection here.
+    pub(super) on_clone: bool,
     /// Nodes that were tried.
     pub(super) attempts: u32,
 }
@@ -40,8 +44,27 @@ impl AccessEnd {
         first_byte_at: None,
         reason: None,
         by_peer: None,
+        on_clone: false,
         attempts: 0,
     };
+}
+
+impl AccessEnd {
+    /// Nothing but its place is known.
+    pub(super) fn placed(placed: &MappedRequest) -> Self {
+        let by_peer = match placed.place {
+            NodePlace::Here => None,
+            NodePlace::Peer(peer) => Some(peer),
+        };
+        let attempts = u32::from(by_peer.is_some());
+        Self { placed_at: Some(Instant::now()), reason: Some(placed.reason), by_peer, attempts, ..Self::NONE }
+    }
+
+    /// It was answered here so.
+    pub(super) fn answered(self, answer: &Answer) -> Self {
+        let Answer { status, content_bytes, first_byte_at, .. } = *answer;
+        Self { status, content_bytes, first_byte_at, by_peer: None, attempts: self.attempts + 1, ..self }
+    }
 }
 
 /// What a request began with, as far as the log needs it.
@@ -78,14 +101,10 @@ impl NodeAccessLog {
         AccessBegin { head: head.to_vec(), client, received: Instant::now() }
     }
 
-    /// Writes its line. `names` has the names of this node and of the policy, and tells those of peers.
-    pub(super) fn end<'a>(
-        &self,
-        begun: &AccessBegin,
-        end: &AccessEnd,
-        (own, policy): (&'a str, &'a str),
-        name_of: impl Fn(usize) -> Option<&'a str>,
-    ) {
+    /// Writes its line.
+    pub(super) fn end(&self, begun: &AccessBegin, end: &AccessEnd, shared: &CloneShared) {
+        let own = &*shared.config.name;
+        let by = end.by_peer.and_then(|peer| shared.config.peers.get(peer)).map(|peer| &*peer.name);
         let at = Instant::now();
         let client = begun.client.ip().to_canonical().to_string();
         let times =
@@ -111,11 +130,11 @@ impl NodeAccessLog {
                 user_agent,
                 status: if end.status == 0 { CLIENT_GONE } else { end.status },
                 content_bytes: end.content_bytes,
-                policy,
-                backend: Some(end.by_peer.map_or(Some(own), &name_of).unwrap_or(own)),
+                policy: shared.mapping.policy(),
+                backend: Some(by.unwrap_or(own)),
                 reason: end.reason.map(PlaceReason::name),
                 refused: None,
-                mechanism: end.by_peer.map(|_| "clone"),
+                mechanism: (end.by_peer.is_some() || end.on_clone).then_some("clone"),
                 attempts: end.attempts,
                 waited: false,
                 times,

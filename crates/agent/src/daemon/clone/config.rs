@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_config::{AccessLog, Admin};
+use plimsoll_datapath::tcp::QueueLimits;
 use plimsoll_policy::PolicyChoice;
 use plimsoll_wire::Key;
 use plimsoll_wire::load::LoadGauge;
@@ -73,6 +74,11 @@ pub struct CloneConfig {
     /// Bytes of content that an origin that accepted the client sends itself of a document that belongs to another node, whose
     /// clone sends the rest; 0 by default: the clone sends all. All nodes must have the same documents, with the same `ETag`.
     pub first_bytes: u64,
+    /// Whether a clone keeps the connection as long as the next requests are its node's own; false by default. Not for answers
+    /// that begin at the original, nor where clones are made ahead.
+    pub keeps: bool,
+    /// For how many pipelined requests to further nodes clones are made ahead; 0 by default.
+    pub ahead: usize,
     /// Threads that serve, 1 to 256; as many as there are CPUs by default.
     pub threads: usize,
     /// Most connections at once, clones included; 10,000 by default, 50,000 at most.
@@ -122,6 +128,8 @@ impl CloneConfig {
             policy: PolicyChoice::new(&plimsoll_policy::policies::uri_hash::SPEC),
             min_bytes: 0,
             first_bytes: 0,
+            keeps: false,
+            ahead: 0,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             max_connections: 10_000,
             state_bytes: 4 << 20,
@@ -138,6 +146,12 @@ impl CloneConfig {
             access_log: None,
             admin: None,
         }
+    }
+
+    /// Bounds on what is queued on a connection that travels.
+    pub(super) fn queue_limits(&self) -> QueueLimits {
+        let limits = QueueLimits::default();
+        QueueLimits { send_bytes: self.state_bytes.saturating_sub(limits.receive_bytes), ..limits }
     }
 
     pub(super) fn check(&self) -> Result<(), AgentError> {

@@ -18,6 +18,9 @@ pub(super) struct CloneCounters {
     pub(super) clone_answers: AtomicU64,
     pub(super) rests: AtomicU64,
     pub(super) declined: AtomicU64,
+    pub(super) ahead: AtomicU64,
+    pub(super) kept: AtomicU64,
+    pub(super) given_back: AtomicU64,
     pub(super) fast_forwarded: AtomicU64,
     pub(super) client_resets: AtomicU64,
     pub(super) forged: AtomicU64,
@@ -25,6 +28,7 @@ pub(super) struct CloneCounters {
     pub(super) made: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) answered_as_clone: AtomicU64,
+    pub(super) answered_as_kept: AtomicU64,
     pub(super) links: AtomicU64,
     pub(super) refused_links: AtomicU64,
     pub(super) broken_links: AtomicU64,
@@ -107,6 +111,12 @@ pub struct CloneStats {
     /// Requests that another node should have answered, and that were answered here: it was not to be reached, or refused, or the
     /// connection could not be frozen.
     pub declined: u64,
+    /// Those of them that came from clones made ahead, in turn.
+    pub ahead: u64,
+    /// Those of them that came from a clone which kept the connection, after its first one.
+    pub kept: u64,
+    /// Connections that came back from clones which kept them.
+    pub given_back: u64,
     /// Originals that were brought up to where their clone had come.
     pub fast_forwarded: u64,
     /// Connections that their client has reset while a clone answered.
@@ -121,6 +131,8 @@ pub struct CloneStats {
     pub refused: u64,
     /// Answers of clones made here that their kernel has taken whole.
     pub answered_as_clone: u64,
+    /// Those of them that followed the first one, of clones that keep their connection.
+    pub answered_as_kept: u64,
     /// Links of other nodes that began.
     pub links: u64,
     /// Links that were refused: from other addresses than those of nodes, or without the right key.
@@ -163,6 +175,9 @@ impl CloneCounters {
             clone_answers: of(&self.clone_answers),
             rests: of(&self.rests),
             declined: of(&self.declined),
+            ahead: of(&self.ahead),
+            kept: of(&self.kept),
+            given_back: of(&self.given_back),
             fast_forwarded: of(&self.fast_forwarded),
             client_resets: of(&self.client_resets),
             forged: of(&self.forged),
@@ -170,6 +185,7 @@ impl CloneCounters {
             made: of(&self.made),
             refused: of(&self.refused),
             answered_as_clone: of(&self.answered_as_clone),
+            answered_as_kept: of(&self.answered_as_kept),
             links: of(&self.links),
             refused_links: of(&self.refused_links),
             broken_links: of(&self.broken_links),

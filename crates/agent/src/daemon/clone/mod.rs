@@ -12,12 +12,15 @@
 
 mod access;
 mod admin;
+mod ahead;
 mod announced;
 mod clones;
 mod cloning;
 mod config;
 mod counters;
 mod frames;
+mod keeping;
+mod kept;
 mod made;
 mod mapping;
 mod node;
@@ -31,6 +34,7 @@ mod sharing;
 mod shimmed;
 mod threads;
 mod told;
+mod under_way;
 
 pub use config::{CloneConfig, ClonePeer, NodeLoads};
 pub use counters::CloneStats;

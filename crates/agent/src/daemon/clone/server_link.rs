@@ -14,7 +14,8 @@ use tokio::time::timeout;
 use super::super::greet::{greet, terms};
 use super::counters::CloneCounters;
 use super::frames::{FrameSink, FramesEnd, run_frames};
-use super::made::{CloneOrder, ServerLink, make, over};
+use super::kept::KeptWord;
+use super::made::{CloneOrder, ServerLink, begin, make, over};
 use super::shared::CloneShared;
 
 /// Time for a handshake.
@@ -45,7 +46,9 @@ pub(super) async fn serve(shared: Arc<CloneShared>, mut stream: TcpStream, sourc
     let keys = established.keys;
     let link = Rc::new(ServerLink::new(FrameSink::new(Rc::new(stream), keys.writer)));
     let take = |area: &[u8]| take(&shared, &link, peer, area);
-    match run_frames(&link.sink, keys.reader, config.link_timeout, || {}, take).await {
+    let end = run_frames(&link.sink, keys.reader, config.link_timeout, || {}, take).await;
+    link.end(&shared);
+    match end {
         FramesEnd::Lost(why) => tracing::info!(node = name, "a link of another node ends: {why}"),
         FramesEnd::Broken(why) => {
             CloneCounters::count(&shared.counters.broken_links);
@@ -57,9 +60,14 @@ pub(super) async fn serve(shared: Arc<CloneShared>, mut stream: TcpStream, sourc
 fn take(shared: &Arc<CloneShared>, link: &Rc<ServerLink>, peer: usize, area: &[u8]) -> Result<(), String> {
     for message in messages::<ToClone<'_>>(area) {
         match message.map_err(|error| error.to_string())? {
-            ToClone::Clone { conn, state, head, sent } => {
-                make(shared, link, &CloneOrder { conn, state, head, sent });
+            ToClone::Clone { conn, state, head, sent, role } => {
+                make(shared, link, &CloneOrder { conn, state, head, sent, role });
             }
+            ToClone::Begin { conn, send_next, client_window } => {
+                begin(shared, link, conn, send_next, client_window);
+            }
+            ToClone::Give { conn } => link.with_word(conn, KeptWord::give),
+            ToClone::Close { conn } => link.with_word(conn, KeptWord::close),
             ToClone::Over { conn } => over(shared, link, conn),
             ToClone::Ping { token } => {
                 link.sink.push(&FromClone::Pong { token });

@@ -1,7 +1,7 @@
 //! What all threads of a node share.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::super::noise::Noise;
 use super::super::serve::Serve;
-use super::access::NodeAccessLog;
+use super::access::{AccessBegin, AccessEnd, NodeAccessLog};
 use super::clones::Clones;
 use super::config::CloneConfig;
 use super::counters::{CloneCounters, CloneStats};
@@ -99,6 +99,23 @@ impl CloneShared {
             RouterCounters::default()
         });
         self.counters.stats(router, self.serve.origin_stats())
+    }
+
+    /// A request with this head has come, for the access log.
+    pub(super) fn log_begin(&self, client: SocketAddr, head: &[u8]) -> Option<AccessBegin> {
+        self.access_log.as_ref().map(|log| log.begin(client, head))
+    }
+
+    /// It has ended so.
+    pub(super) fn log_end(&self, begun: Option<&AccessBegin>, end: &AccessEnd) {
+        if let (Some(log), Some(begun)) = (&self.access_log, begun) {
+            log.end(begun, end, self);
+        }
+    }
+
+    /// Whether clones of this node's connections keep them. Servers behind the shim get one request at a time.
+    pub(super) fn keeps(&self) -> bool {
+        self.config.keeps && self.serve.reads_here()
     }
 
     pub(super) fn is_stopping(&self) -> bool {

@@ -4,6 +4,7 @@
 //! The agent looks at a request without reading it. A clone's server must not end the connection, as the original does: the shim keeps
 //! it from that, and a copy of the socket here outlives the server's.
 
+use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
@@ -27,10 +28,11 @@ use super::cloning::{CarriedOver, CloneTask, answer_by_clone};
 use super::counters::{CloneCounters, DeclineReason};
 use super::frames::FrameSink;
 use super::made::{FreshClone, all_taken, report};
-use super::mapping::{MappedEnd, MappedRequest, NodePlace};
-use super::original::{NodeClosing, OriginalEnd, is_whole, target_of};
+use super::mapping::{MappedEnd, NodePlace};
+use super::original::{NodeClosing, OriginalEnd, target_of};
 use super::peer_link::PeerLink;
 use super::shared::CloneShared;
+use super::under_way::UnderWay;
 
 /// Handles requests until the connection ends. The client is in `slot` while the server does not have it.
 pub(super) async fn converse(
@@ -47,15 +49,11 @@ pub(super) async fn converse(
         if matches!(next, Next::End | Next::TimedOut | Next::Close) {
             return OriginalEnd::Close;
         }
-        let log = shared.access_log.as_ref();
-        let begun = log.map(|log| log.begin(flow.client, &head));
-        let mut end = AccessEnd::NONE;
-        let then = answer_one(shared, links, flow, slot, (&next, &head, path), &mut end).await;
+        let begun = shared.log_begin(flow.client, &head);
+        let told = Rc::new(Cell::new(AccessEnd::NONE));
+        let then = answer_one(shared, links, flow, slot, (&next, &head, path), &told).await;
         CloneCounters::count(&shared.counters.requests);
-        if let Some((log, begun)) = log.zip(begun) {
-            let name_of = |peer| shared.config.peers.get(peer).map(|peer: &super::ClonePeer| &*peer.name);
-            log.end(&begun, &end, (&shared.config.name, shared.mapping.policy()), name_of);
-        }
+        shared.log_end(begun.as_ref(), &told.get());
         match then {
             None => return OriginalEnd::Gone,
             Some(AfterAnswer::KeepAlive) => {}
@@ -72,61 +70,43 @@ async fn answer_one(
     flow: Flow,
     slot: &mut Option<ClientConnection>,
     (next, head, path): (&Next, &[u8], &Path),
-    end: &mut AccessEnd,
+    told: &Rc<Cell<AccessEnd>>,
 ) -> Option<AfterAnswer> {
-    let Next::Request(outline) = *next else {
-        let (answer, then) = answer_here(shared, slot, path, header_of(next)).await;
-        told_here(shared, end, &answer);
-        return then;
-    };
-    let here_only = flow.vip.ip() == shared.config.listen.ip();
-    let placed = shared.mapping.place(target_of(head), here_only, &shared.asks).await;
-    (end.placed_at, end.reason) = (Some(Instant::now()), Some(placed.reason));
-    let mut done = false;
-    if let NodePlace::Peer(peer) = placed.place {
-        (end.by_peer, end.attempts) = (Some(peer), 1);
-        let carried = match links.get(peer).filter(|link| link.is_up()) {
-            Some(link) => answer_by_clone(shared, link, flow, slot, CloneTask::Whole(outline)).await,
-            None => CarriedOver::Declined(DeclineReason::NoLink),
-        };
-        match carried {
-            CarriedOver::Answered { status, content_bytes, keep } => {
-                shared.counters.clone_content_bytes.add(content_bytes);
-                (end.status, end.content_bytes) = (status, content_bytes);
-                let whole = is_whole(status, outline);
-                shared.mapping.ended(&placed, MappedEnd::Answered { content_bytes, whole });
-                return Some(if keep { AfterAnswer::KeepAlive } else { AfterAnswer::Close });
-            }
-            CarriedOver::Declined(why) => {
-                shared.counters.declined(why);
-                shared.mapping.ended(&placed, MappedEnd::Failed);
-                done = true;
-            }
-            CarriedOver::Lost => {
-                shared.mapping.ended(&placed, MappedEnd::Failed);
-                return None;
+    let mut own = None;
+    if let Next::Request(outline) = *next {
+        let here_only = flow.vip.ip() == shared.config.listen.ip();
+        let placed = shared.mapping.place(target_of(head), here_only, &shared.asks).await;
+        told.set(AccessEnd::placed(&placed));
+        match placed.place {
+            NodePlace::Here => own = Some((placed, outline)),
+            NodePlace::Peer(peer) => {
+                // Tells the mapping how the request ends.
+                let mut under_way = UnderWay::new(shared, outline, placed, None, Rc::clone(told));
+                let task = CloneTask::Whole(outline, &[]);
+                let carried = match links.get(peer).filter(|link| link.is_up()) {
+                    Some(link) => answer_by_clone(shared, link, flow, slot, task, &mut under_way).await,
+                    None => CarriedOver::Declined(DeclineReason::NoLink),
+                };
+                match carried {
+                    CarriedOver::Answered { keep: true } => return Some(AfterAnswer::KeepAlive),
+                    CarriedOver::Answered { keep: false } | CarriedOver::Closed => {
+                        return Some(AfterAnswer::Close);
+                    }
+                    CarriedOver::Declined(why) => shared.counters.declined(why),
+                    CarriedOver::Lost => return None,
+                }
             }
         }
     }
     let (answer, then) = answer_here(shared, slot, path, header_of(next)).await;
-    told_here(shared, end, &answer);
-    if !done {
-        ended(shared, &placed, &answer, outline);
+    shared.counters.own_content_bytes.add(answer.content_bytes);
+    told.set(told.get().answered(&answer));
+    if let Some((placed, outline)) = own {
+        let whole = outline.has_whole(answer.status);
+        let end = MappedEnd::Answered { content_bytes: answer.content_bytes, whole };
+        shared.mapping.ended(&placed, if answer.complete { end } else { MappedEnd::Failed });
     }
     then
-}
-
-fn ended(shared: &CloneShared, placed: &MappedRequest, answer: &Answer, outline: Outline) {
-    let whole = is_whole(answer.status, outline);
-    let end = MappedEnd::Answered { content_bytes: answer.content_bytes, whole };
-    shared.mapping.ended(placed, if answer.complete { end } else { MappedEnd::Failed });
-}
-
-fn told_here(shared: &CloneShared, end: &mut AccessEnd, answer: &Answer) {
-    shared.counters.own_content_bytes.add(answer.content_bytes);
-    let Answer { status, content_bytes, first_byte_at, .. } = *answer;
-    *end =
-        AccessEnd { status, content_bytes, first_byte_at, by_peer: None, attempts: end.attempts + 1, ..*end };
 }
 
 /// Has the server answer on the connection itself, and takes it back at the next request.

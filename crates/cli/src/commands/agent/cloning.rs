@@ -62,6 +62,8 @@ fn config(args: &Args, listen: SocketAddr) -> Result<CloneConfig, CliError> {
         .map_err(|error| CliError::Usage(format!("--clone-policy {}: {error}", args.clone_policy)))?;
     config.min_bytes = args.clone_min_size;
     config.first_bytes = args.clone_first_size;
+    config.keeps = args.clone_keep;
+    config.ahead = args.clone_ahead.into();
     set_common!(config, args);
     args.node.apply(&mut config, args.load.interval()?)?;
     Ok(config)
@@ -78,6 +80,9 @@ fn json(stats: &CloneStats) -> serde_json::Value {
         "clone_answers": stats.clone_answers,
         "rests": stats.rests,
         "declined": stats.declined,
+        "ahead": stats.ahead,
+        "kept": stats.kept,
+        "given_back": stats.given_back,
         "fast_forwarded": stats.fast_forwarded,
         "client_resets": stats.client_resets,
         "forged": stats.forged,
@@ -85,6 +90,7 @@ fn json(stats: &CloneStats) -> serde_json::Value {
         "made": stats.made,
         "refused": stats.refused,
         "answered_as_clone": stats.answered_as_clone,
+        "answered_as_kept": stats.answered_as_kept,
         "links": stats.links,
         "refused_links": stats.refused_links,
         "broken_links": stats.broken_links,
