@@ -300,3 +300,55 @@ fn all_nodes_set_the_same_boundaries() {
         replays(&directory.path().join(name));
     }
 }
+
+/// Wherever a request is answered, one node writes its line.
+fn each_has_its_line(change: impl Fn(&mut CloneConfig), pipelined: bool) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut world = World::with(|config| {
+        let file = Some(directory.path().join(&config.name));
+        config.access_log = Some(AccessLog { file, format: AccessLogFormat::Json });
+        change(config);
+    });
+    let mut answered = Vec::new();
+    for original in 0..NODES {
+        world.lead_to(original);
+        let mut client = world.connect();
+        let paths: Vec<_> = (0..40).map(|number| format!("/size/3000/{original}x{number}")).collect();
+        if pipelined {
+            client.send(&paths.iter().map(|path| get(path)).collect::<String>());
+        }
+        for path in paths {
+            if !pipelined {
+                client.send(&get(&path));
+            }
+            let answer = client.answer(false);
+            assert!(is_document(&path, &answer.body), "{path}");
+            answered.push((path, answer.backend));
+        }
+    }
+    world.nothing_is_left();
+    let names = world.names.clone();
+    (0..NODES).for_each(|number| stop(&mut world, number));
+    let mut told = Vec::new();
+    for name in &names {
+        for line in std::fs::read_to_string(directory.path().join(name)).unwrap().lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let text = |key: &str| line[key].as_str().unwrap().to_owned();
+            told.push((text("target"), text("backend")));
+            assert_eq!((&line["status"], &line["bytes"]), (&200.into(), &3000.into()), "{line}");
+        }
+    }
+    answered.sort();
+    told.sort();
+    assert_eq!(told, answered);
+}
+
+#[test]
+fn requests_that_kept_clones_answer_have_their_lines() {
+    each_has_its_line(|config| config.keeps = true, false);
+}
+
+#[test]
+fn requests_that_clones_made_ahead_answer_have_their_lines() {
+    each_has_its_line(|config| config.ahead = 4, true);
+}

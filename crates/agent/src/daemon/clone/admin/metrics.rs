@@ -86,6 +86,13 @@ impl NodeSample {
             "Connections that their original took back, where their clone had come to",
             stats.fast_forwarded,
         )?;
+        out.counter("plimsoll_clone_ahead", "Answers of clones that were made ahead", stats.ahead)?;
+        out.counter(
+            "plimsoll_clone_kept",
+            "Further requests answered by clones that kept connections",
+            stats.kept,
+        )?;
+        out.counter("plimsoll_clone_given_back", "Connections that such clones gave back", stats.given_back)?;
         let counters = self.counters();
         out.counters(
             "plimsoll_clone_declined",
