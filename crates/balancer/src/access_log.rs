@@ -1,229 +1,69 @@
-//! The access log: workers gather lines, and a separate thread writes them. The output may block for any
-//! time: only that thread waits for it.
+//! What the access log tells of a request at the front-end.
 
-mod line;
-mod output;
+use plimsoll_config::{AccessLogFormat, ClassesConfig};
+use plimsoll_observe::line::{AccessLine, Moment, RequestLine, write_line};
+
+use crate::http::HttpVersion;
+use crate::http::request::Span;
+use crate::observe::RequestRecord;
+
+/// What lines tell beside their request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LineContext<'a> {
+    /// The policy.
+    pub(crate) policy: &'a str,
+    /// Classes of requests; without them lines have none.
+    pub(crate) classes: Option<&'a ClassesConfig>,
+}
+
+/// Appends the line of a request that ended at this moment.
+pub(crate) fn line(
+    format: AccessLogFormat,
+    record: &RequestRecord<'_>,
+    context: LineContext<'_>,
+    end: Moment<'_>,
+    out: &mut Vec<u8>,
+) {
+    let head = record.head;
+    let mechanism = if record.handed_off { "handoff" } else { "proxy" };
+    let line = AccessLine {
+        client: record.peer,
+        request: request_line(record),
+        referer: value(record, head.map(|head| head.referer)),
+        user_agent: value(record, head.map(|head| head.user_agent)),
+        status: record.status,
+        content_bytes: record.content_bytes,
+        policy: context.policy,
+        backend: record.backend.map(|backend| &*backend.name),
+        reason: record.reason.map(|reason| reason.name()),
+        refused: record.refused.map(|refused| refused.name()),
+        mechanism: record.backend.map(|_| mechanism),
+        attempts: record.attempts,
+        waited: record.waited,
+        times: record.times,
+        class: context.classes.map(|classes| {
+            let class = head.and_then(|head| classes.file.table.class(head.class.number));
+            class.map(|class| &*class.name)
+        }),
+    };
+    write_line(format, &line, end, out);
+}
+
+/// Method, target and version; `None` for a request that was not understood.
+fn request_line<'a>(record: &RequestRecord<'a>) -> Option<RequestLine<'a>> {
+    let head = record.head?;
+    let line = head.line.of(record.head_bytes);
+    let (method, target) = line.split_at(memchr::memchr(b' ', line).unwrap_or(line.len()));
+    let version = if head.version == HttpVersion::Http11 { "HTTP/1.1" } else { "HTTP/1.0" };
+    Some(RequestLine { method, target: target.get(1..).unwrap_or_default(), version })
+}
+
+/// The value of a field that is there and not empty.
+fn value<'a>(record: &RequestRecord<'a>, span: Option<Span>) -> Option<&'a [u8]> {
+    span.filter(|&span| span != Span::default())
+        .map(|span| span.of(record.head_bytes))
+        .filter(|v| !v.is_empty())
+}
+
 #[cfg(test)]
 mod tests;
-
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-use plimsoll_config::AccessLog;
-
-pub(crate) use line::{LineContext, Moment, line};
-use output::{Output, Unwritten};
-
-use crate::metrics::SharedCounter;
-
-/// Buffers of lines that may wait for the disk; more are lost and counted.
-const BUFFERS_IN_FLIGHT: usize = 64;
-/// A worker hands its lines over when there are this many bytes.
-pub(crate) const BUFFER_BYTES: usize = 32 << 10;
-/// How long lines that wait at the end may take.
-const FLUSH: Duration = Duration::from_secs(2);
-
-enum Message {
-    Lines(Vec<u8>),
-    /// Look into [`Common::wanted`].
-    Reopen,
-    Flush(SyncSender<()>),
-}
-
-/// The state shared by senders and the thread.
-#[derive(Default)]
-struct Common {
-    lost: SharedCounter,
-    /// Lines that were handed over and neither written nor lost since.
-    waiting: AtomicU64,
-    /// The log to open next, until it is open.
-    wanted: Mutex<Option<Option<AccessLog>>>,
-    /// [`Message::Reopen`] did not fit into the queue, so reopen before handling it.
-    overtakes: AtomicBool,
-    /// Nothing waits for lines any more.
-    given_up: AtomicBool,
-}
-
-impl Common {
-    fn wanted(&self) -> MutexGuard<'_, Option<Option<AccessLog>>> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Where lines go. Cheap to clone; each worker has one.
-#[derive(Clone)]
-pub(crate) struct AccessLogSender {
-    messages: SyncSender<Message>,
-    common: Arc<Common>,
-}
-
-impl AccessLogSender {
-    /// Queues lines without waiting; false when they are lost.
-    pub(crate) fn push(&self, lines: Vec<u8>) -> bool {
-        let count = count_lines(&lines);
-        self.common.waiting.fetch_add(count, Ordering::Relaxed);
-        let taken = self.messages.try_send(Message::Lines(lines)).is_ok();
-        if !taken {
-            self.common.waiting.fetch_sub(count, Ordering::Relaxed);
-        }
-        taken
-    }
-
-    /// Lines that could not be written since the start.
-    pub(crate) fn lost(&self) -> u64 {
-        self.common.lost.get()
-    }
-
-    /// Reopens the log by the present configuration, without waiting.
-    ///
-    /// Lines queued before go to the old output, or to the new one if the old one blocks.
-    pub(crate) fn reopen(&self, config: Option<AccessLog>) {
-        *self.common.wanted() = Some(config);
-        if let Err(TrySendError::Full(_)) = self.messages.try_send(Message::Reopen) {
-            self.common.overtakes.store(true, Ordering::Release);
-        }
-    }
-
-    /// Returns once all queued lines are written, or lost because the output blocked for two seconds. For
-    /// shutdown: nothing is written after such a loss.
-    pub(crate) fn flush(&self) {
-        self.flush_within(FLUSH);
-    }
-
-    fn flush_within(&self, time: Duration) {
-        let until = Instant::now() + time;
-        let (done, wait) = sync_channel(1);
-        let mut message = Message::Flush(done);
-        let done = loop {
-            match self.messages.try_send(message) {
-                Ok(()) => {
-                    let rest = until.saturating_duration_since(Instant::now());
-                    break wait.recv_timeout(rest).is_ok();
-                }
-                Err(TrySendError::Disconnected(_)) => break false,
-                Err(TrySendError::Full(_)) if Instant::now() >= until => break false,
-                Err(TrySendError::Full(back)) => message = back,
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        if !done {
-            self.common.given_up.store(true, Ordering::Release);
-            let lines = self.common.waiting.swap(0, Ordering::Relaxed);
-            self.common.lost.add(lines);
-            tracing::error!(lines, "access log: nobody takes the last lines, they are lost");
-        }
-    }
-}
-
-fn count_lines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
-}
-
-/// Opens the log and starts the thread that writes it.
-///
-/// # Errors
-/// When the file cannot be opened.
-pub(crate) fn start(config: Option<&AccessLog>) -> io::Result<(AccessLogSender, JoinHandle<()>)> {
-    start_with(config.map(Output::open).transpose()?)
-}
-
-fn start_with(out: Option<Output>) -> io::Result<(AccessLogSender, JoinHandle<()>)> {
-    let (sender, messages) = sync_channel(BUFFERS_IN_FLIGHT);
-    let common = Arc::<Common>::default();
-    let mut writer = Writer { out, common: Arc::clone(&common), complained: false };
-    let thread =
-        std::thread::Builder::new().name("access-log".into()).spawn(move || writer.run(&messages))?;
-    Ok((AccessLogSender { messages: sender, common }, thread))
-}
-
-/// Whether a log that is configured like this can be opened.
-///
-/// # Errors
-/// Those of opening it.
-pub(crate) fn probe(config: Option<&AccessLog>) -> io::Result<()> {
-    config.map(Output::open).transpose().map(drop)
-}
-
-/// What the thread has.
-struct Writer {
-    /// `None` when no log is wanted.
-    out: Option<Output>,
-    common: Arc<Common>,
-    complained: bool,
-}
-
-impl Writer {
-    fn run(&mut self, messages: &Receiver<Message>) {
-        while let Ok(message) = messages.recv() {
-            if self.common.given_up.load(Ordering::Acquire) {
-                return;
-            }
-            if self.common.overtakes.swap(false, Ordering::Acquire) {
-                self.reopen();
-            }
-            match message {
-                Message::Lines(lines) => self.write(&lines),
-                Message::Reopen => drop(self.reopen()),
-                Message::Flush(done) => {
-                    // The caller may have gone.
-                    let _ = done.send(());
-                }
-            }
-        }
-    }
-
-    fn write(&mut self, lines: &[u8]) {
-        let common = Arc::clone(&self.common);
-        let interrupted = || common.given_up.load(Ordering::Acquire) || common.wanted().is_some();
-        let mut rest = lines;
-        while let Some(out) = &mut self.out {
-            let unwritten = match out.write(rest, &interrupted) {
-                Ok(()) => break,
-                Err(Unwritten::Failed { error, rest: unwritten }) => {
-                    common.lost.add(count_lines(&rest[rest.len() - unwritten..]));
-                    self.complain(&error);
-                    break;
-                }
-                Err(Unwritten::Interrupted { .. }) if common.given_up.load(Ordering::Acquire) => return,
-                Err(Unwritten::Interrupted { rest: unwritten }) => unwritten,
-            };
-            rest = &rest[rest.len() - unwritten..];
-            let begun = lines[..lines.len() - unwritten].last().is_some_and(|&byte| byte != b'\n');
-            if self.reopen() && begun {
-                // The other half of a line is of no use elsewhere.
-                common.lost.add(1);
-                rest = &rest[memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1)..];
-            }
-        }
-        common.waiting.fetch_sub(count_lines(lines), Ordering::Relaxed);
-    }
-
-    /// Opens the wanted log, if any; true when the output changed.
-    fn reopen(&mut self) -> bool {
-        let Some(config) = self.common.wanted().take() else { return false };
-        match config.as_ref().map(Output::open).transpose() {
-            Ok(out) => {
-                let stays = matches!((&self.out, &out), (Some(old), Some(new)) if new.continues(old));
-                self.out = out;
-                self.complained = false;
-                !stays
-            }
-            Err(error) => {
-                self.complain(&error);
-                false
-            }
-        }
-    }
-
-    /// Logs the error, once per opening.
-    fn complain(&mut self, error: &io::Error) {
-        if !std::mem::replace(&mut self.complained, true) {
-            let file = self.out.as_ref().map_or("none", |out| &*out.name);
-            tracing::error!(%error, file, "cannot write the access log");
-        }
-    }
-}

@@ -8,14 +8,16 @@ use plimsoll_policy::{BackendId, Tried};
 
 use crate::accepted::{Accepted, GivenRequest};
 use crate::backend::Backend;
-use crate::dispatch::{Assignment, Offer, OfferedRequest, Reason, Ticket};
+use crate::dispatch::{Assignment, Offer, OfferedRequest, Ticket};
 use crate::ejection::TrialEnd;
 use crate::http::request::RequestHead;
-use crate::observe::{RequestRecord, Times};
+use crate::observe::RequestRecord;
 use crate::refusal_reason::RefusalReason;
 use crate::stalling::Stalling;
 use crate::trial::BackendTrial;
 use crate::worker::Worker;
+use plimsoll_observe::Reason;
+use plimsoll_observe::line::Times;
 
 /// The account of one request. [`Account::end`] ends it; a dropped one counts as failed and leaves no record.
 pub(crate) struct Account {

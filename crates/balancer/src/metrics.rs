@@ -1,63 +1,8 @@
 //! Counters. Each worker counts in its own memory; readers add up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
 use crate::refusal_reason::{REASONS, RefusalReason};
 
-/// Upper ends of the buckets of response times, in microseconds.
-pub(crate) const BUCKETS_US: [u64; 14] = [
-    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
-    5_000_000, 10_000_000,
-];
-
-/// A number that only grows.
-#[derive(Debug, Default)]
-pub(crate) struct SharedCounter(AtomicU64);
-
-impl SharedCounter {
-    pub(crate) fn add(&self, n: u64) {
-        self.0.fetch_add(n, Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Upper ends of the buckets of times that are shorter than those of requests, in microseconds.
-pub(crate) const FINE_BUCKETS_US: [u64; 14] =
-    [25, 50, 75, 100, 150, 200, 300, 500, 1_000, 2_500, 10_000, 50_000, 250_000, 1_000_000];
-
-/// A histogram of times.
-#[derive(Debug)]
-pub(crate) struct Histogram {
-    ends_us: &'static [u64; 14],
-    /// Times up to each end, not cumulated, and beyond the last.
-    pub(crate) buckets: [SharedCounter; 15],
-    /// Sum of all times in microseconds.
-    pub(crate) sum_us: SharedCounter,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self::with(&BUCKETS_US)
-    }
-}
-
-impl Histogram {
-    /// With these upper ends, in microseconds.
-    pub(crate) fn with(ends_us: &'static [u64; 14]) -> Self {
-        Self { ends_us, buckets: Default::default(), sum_us: SharedCounter::default() }
-    }
-
-    pub(crate) fn add(&self, time: Duration) {
-        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let bucket = self.ends_us.iter().position(|&end| us <= end).unwrap_or(self.ends_us.len());
-        self.buckets[bucket].add(1);
-        self.sum_us.add(us);
-    }
-}
+pub(crate) use plimsoll_observe::counters::{BUCKETS_US, FINE_BUCKETS_US, Histogram, SharedCounter};
 
 /// What one worker did with one back-end.
 #[derive(Debug, Default)]
@@ -143,6 +88,8 @@ pub(crate) fn hundreds(status: u16) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -1,25 +1,14 @@
 //! Records each request: counters, and a line of the access log.
 
-use std::time::Instant;
+use plimsoll_observe::line::Times;
 
 use crate::backend::Backend;
-use crate::dispatch::Reason;
 use crate::http::request::RequestHead;
 use crate::refusal_reason::RefusalReason;
+use plimsoll_observe::Reason;
 
 /// The status that logs show where nobody was left to be answered, as nginx has it.
 pub(crate) const CLIENT_GONE: u16 = 499;
-
-/// When the steps of a request happened.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
-    /// The head was there.
-    pub(crate) received: Instant,
-    /// The back-end that answered was chosen.
-    pub(crate) assigned: Option<Instant>,
-    /// The response's head was there.
-    pub(crate) first_byte: Option<Instant>,
-}
 
 /// One request, at its end.
 #[derive(Debug)]

@@ -13,7 +13,6 @@ use plimsoll_config::{Config, MechanismKind, PeersConfig};
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_policy::BackendId;
 
-use crate::access_log;
 use crate::control::{Control, ControlError};
 use crate::dispatch::{BuildFailed, PartitionedDispatch};
 use crate::http::target_hash::TargetHash;
@@ -33,6 +32,7 @@ use crate::rlimit::most_connections;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
 use crate::tls_serving::TlsServing;
+use plimsoll_observe::access_log;
 
 /// Why a front-end does not start, or does not take over a configuration.
 #[derive(Debug, thiserror::Error)]

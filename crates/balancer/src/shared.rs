@@ -11,7 +11,6 @@ use plimsoll_config::Config;
 use plimsoll_policy::BackendId;
 use plimsoll_policy::Health;
 
-use crate::access_log::AccessLogSender;
 use crate::backend::Backend;
 use crate::directory_status::DirectoryStatus;
 use crate::dispatch::PartitionedDispatch;
@@ -22,6 +21,7 @@ use crate::net::places::Places;
 use crate::peers::Peers;
 use crate::refusals::RefusalExamples;
 use crate::tls_serving::TlsServing;
+use plimsoll_observe::access_log::AccessLogSender;
 
 /// The state that all workers share.
 pub(crate) struct FrontEndShared {
@@ -134,7 +134,7 @@ impl FrontEndShared {
             dispatch: PartitionedDispatch::new(&config, &specs, 1).unwrap(),
             backends: ArcSwap::from_pointee(backends.collect()),
             membership: Mutex::default(),
-            access_log: crate::access_log::start(None).unwrap().0,
+            access_log: plimsoll_observe::access_log::start(None).unwrap().0,
             counts: [WorkerCounts::default()].into(),
             refusal_examples: RefusalExamples::default(),
             room_wanted: AtomicUsize::new(0),

@@ -13,9 +13,8 @@ use plimsoll_config::{AccessLogFormat, Config};
 use plimsoll_policy::BackendId;
 
 use crate::accepted::{Accepted, ClientWay, Start, peer_text};
-use crate::access_log::{self, BUFFER_BYTES, LineContext, Moment};
+use crate::access_log::{self, LineContext};
 use crate::backend::Backend;
-use crate::clock;
 use crate::dispatch::AsksBackends;
 use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
@@ -26,6 +25,9 @@ use crate::net::tls::TlsHandshakes;
 use crate::observe::{CLIENT_GONE, RequestRecord};
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::access_log::BUFFER_BYTES;
+use plimsoll_observe::clock;
+use plimsoll_observe::line::Moment;
 
 /// Bytes read at once from a back-end.
 const RESPONSE_BYTES: usize = 64 << 10;

@@ -33,6 +33,6 @@ pub use sections::{
     HttpsRedirect, Limits, ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource,
     MechanismKind, OldestTlsConfig, OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig,
     PeersConfig, Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, TlsConfig,
-    WhenFull, class_costs,
+    WhenFull, admin_token, class_costs,
 };
 pub use value::{ConfigValue, size};

@@ -133,6 +133,45 @@ ALWAYS_INLINE bool has_connection(struct __sk_buff *skb, const struct packet *pa
 	return state != STATE_NONE && state != STATE_LISTEN && state != STATE_NEW_SYN_RECV;
 }
 
+/* What is needed to end the connection, should its clone be lost: the numbers that either side expects. */
+ALWAYS_INLINE void note_kept(struct clone_entry *entry, const struct packet *packet)
+{
+	__u32 end = packet->seq + packet->payload_bytes;
+
+	if (!(packet->flags & TCP_ACK) || packet->flags & TCP_SYN || !is_near(entry, packet))
+		return;
+	if ((__s32)(packet->ack - (__u32)read_word(&entry->last_ack)) > 0)
+		raise(&entry->last_ack, packet->ack);
+	if ((__s32)(end - entry->expected_seq) > 0)
+		entry->expected_seq = end;
+}
+
+ALWAYS_INLINE int lead_on(struct __sk_buff *skb, struct clone_entry *entry, __u32 ifindex, struct router_counters *counts)
+{
+	__sync_fetch_and_add(&entry->packets, 1);
+	counts->routed_packets++;
+	counts->routed_bytes += skb->len;
+	return redirect(skb, &entry->next_hop, ifindex);
+}
+
+/* The clone has the connection. */
+ALWAYS_INLINE int handle_kept(struct __sk_buff *skb, struct clone_entry *entry, const struct packet *packet,
+			      struct router_counters *counts)
+{
+	__u32 ifindex;
+
+	if (entry->seen & CLONE_CLOSING && packet->flags & TCP_SYN && !(packet->flags & TCP_ACK)) {
+		bpf_map_delete_elem(&plimsoll_clones, &packet->flow);
+		return TC_ACT_UNSPEC;
+	}
+	note_kept(entry, packet);
+	ifindex = way_out(&entry->next_hop);
+	if (ifindex)
+		return lead_on(skb, entry, ifindex, counts);
+	hold(skb, packet, counts);
+	return TC_ACT_SHOT;
+}
+
 ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet, struct router_counters *counts)
 {
 	struct clone_entry *entry;
@@ -147,6 +186,8 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 		counts->late++;
 		return TC_ACT_SHOT;
 	}
+	if (entry->seen & CLONE_KEPT)
+		return handle_kept(skb, entry, packet, counts);
 	if (!note(skb, entry, packet, counts))
 		return TC_ACT_SHOT;
 	ifindex = way_out(&entry->next_hop);
@@ -154,10 +195,7 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 		hold(skb, packet, counts);
 		return TC_ACT_SHOT;
 	}
-	__sync_fetch_and_add(&entry->packets, 1);
-	counts->routed_packets++;
-	counts->routed_bytes += skb->len;
-	return redirect(skb, &entry->next_hop, ifindex);
+	return lead_on(skb, entry, ifindex, counts);
 }
 
 /* An error about a packet that the clone has sent is for the clone. */
@@ -215,6 +253,7 @@ int plimsoll_lead(struct turn *turn)
 		entry->next_hop.destination = turn->next_hop.destination;
 		entry->next_hop.source = turn->next_hop.source;
 	}
+	__sync_fetch_and_or(&entry->seen, turn->marks & (CLONE_KEPT | CLONE_CLOSING));
 	*(volatile __u32 *)&entry->next_hop.ifindex = turn->next_hop.ifindex;
 	return 0;
 }

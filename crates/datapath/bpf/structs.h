@@ -64,7 +64,7 @@ struct fragment_key {
 struct turn {
 	struct next_hop next_hop;
 	struct flow_key flow;
-	__u32 padding;
+	__u32 marks; /* of a clone_entry: CLONE_KEPT, CLONE_CLOSING */
 };
 
 /* What the loader gives to `plimsoll_windows`. */
@@ -171,6 +171,8 @@ struct router_counters {
 #define CLONE_NUMBERED 0x1     /* the numbers are known */
 #define CLONE_ACKNOWLEDGED 0x2 /* the whole answer is, and that was told */
 #define CLONE_RESET 0x4        /* by the client, and that was told */
+#define CLONE_KEPT 0x10        /* the clone has the connection: all packets are its own */
+#define CLONE_CLOSING 0x20     /* which it has ended: a SYN begins another one */
 #define CLONE_FORGED 0x8       /* more was acknowledged than can have been sent, and that was told */
 
 /* Where packets of a cloned connection go, and how far its client has come. */

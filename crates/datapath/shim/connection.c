@@ -36,6 +36,7 @@ bool connection_begin(struct connection *connection, int fd, int channel, const 
     connection->fd = fd;
     connection->channel = channel;
     connection->give_back = message->flags & HANDED_GIVE_BACK;
+    connection->no_end = message->flags & HANDED_NO_END;
     connection->answered = false;
     connection->ended = false;
     connection->given_back = false;
@@ -207,8 +208,9 @@ static enum reading look(struct connection *connection, int flags)
         ssize_t count = real_functions()->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (count == 0)
             return READING_ON;
+        /* The agent takes a connection that the server must not end away in its own way. */
         if (count < 0 && errno != EAGAIN && errno != EINTR)
-            return READING_FAILS;
+            return connection->no_end && connection->answered ? READING_END : READING_FAILS;
         if (count > 0 && connection->answered)
             return give_back(connection) ? READING_END : READING_ON;
         if (count > 0) {
@@ -265,11 +267,13 @@ struct ending connection_ending(const struct connection *connection)
 {
     const struct answer *answer = &connection->answer;
     bool has_begun = answer->state != ANSWER_NONE || connection->first_byte_ns != 0;
+    struct handed_message notice = notice_of(connection, answer->state == ANSWER_TO_CLOSE && !connection->failed);
+    notice.flags |= HANDED_ENDED;
     return (struct ending){
         .channel = connection->given_back ? -1 : connection->channel,
         .channel_cookie = connection->channel_cookie,
         .is_due = has_begun && !connection->ended && !connection->given_back,
-        .notice = notice_of(connection, answer->state == ANSWER_TO_CLOSE && !connection->failed),
+        .notice = notice,
     };
 }
 

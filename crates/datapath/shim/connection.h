@@ -20,6 +20,7 @@ struct connection {
     uint64_t channel_cookie;
     bool give_back;          /* At the next request. */
     _Atomic bool answered;   /* An answer has ended since the server last read. */
+    bool no_end;             /* It does not end it for the client. */
     bool ended;              /* The server has ended its side. */
     _Atomic bool given_back; /* The socket is gone; its descriptor is the Unix connection now. */
     bool failed;             /* A write failed: what is under way stays incomplete. */

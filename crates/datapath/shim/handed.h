@@ -22,6 +22,8 @@ enum handed_flag {
     HANDED_GIVE_BACK = 1,    /* CONNECTION: give the socket back when a further request comes. */
     HANDED_HEAD_REQUEST = 2, /* CONNECTION: the first request is HEAD, its answer has no content. */
     HANDED_COMPLETE = 4,     /* ANSWERED: the answer was written to its end. */
+    HANDED_NO_END = 8,       /* CONNECTION: the server does not end its side; the agent, which has a copy of the socket, does. */
+    HANDED_ENDED = 16,       /* ANSWERED: the server has ended its side, and answers nothing more. */
 };
 
 struct handed_message {

@@ -280,7 +280,9 @@ EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset
 EXPORT int shutdown(int fd, int how)
 {
     struct connection *connection = table_find(fd);
-    int result = real_functions()->shutdown(fd, how);
+    /* Of the side that the server may not end only the agent hears. */
+    bool is_kept = connection != NULL && connection->no_end && how != SHUT_RD;
+    int result = is_kept ? 0 : real_functions()->shutdown(fd, how);
     if (connection != NULL && how != SHUT_RD) {
         int before = errno;
         connection_ends(connection);

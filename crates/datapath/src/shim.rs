@@ -45,6 +45,8 @@ const GIVEN_BACK: u8 = 3;
 const FLAG_GIVE_BACK: u32 = 1;
 const FLAG_HEAD_REQUEST: u32 = 2;
 const FLAG_COMPLETE: u32 = 4;
+const FLAG_NO_END: u32 = 8;
+const FLAG_ENDED: u32 = 16;
 
 /// How many names are tried.
 const NAME_ATTEMPTS: usize = 8;
@@ -72,6 +74,8 @@ pub struct Header {
     /// Size of the first request, in bytes: the server reads no byte behind it before the socket has been given back,
     /// whatever the client has sent. 0, or a socket that is not given back: it reads what comes.
     pub head_size_bytes: u32,
+    /// The server does not end its side of the connection, whatever it does: who hands the socket in keeps a copy, and ends it.
+    pub no_end: bool,
 }
 
 /// How an answer ended.
@@ -84,6 +88,8 @@ pub struct ShimAnswer {
     /// Whether it was written completely. An answer delimited by the end of the connection counts as complete
     /// when the server ended it and no write failed.
     pub complete: bool,
+    /// Whether the server has ended its side, and answers nothing more.
+    pub ended: bool,
     /// When its first byte was written (`CLOCK_MONOTONIC`, nanoseconds).
     pub first_byte_ns: u64,
 }
@@ -176,6 +182,7 @@ fn encode(header: Header) -> [u8; MESSAGE_BYTES] {
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
     let flags =
         flag(header.give_back_at_next_request, FLAG_GIVE_BACK) | flag(header.head_request, FLAG_HEAD_REQUEST);
+    let flags = flags | flag(header.no_end, FLAG_NO_END);
     let mut message = [0; MESSAGE_BYTES];
     message[..4].copy_from_slice(&MAGIC.to_ne_bytes());
     message[4] = VERSION;
@@ -200,6 +207,7 @@ fn decode(message: &[u8; MESSAGE_BYTES], socket: Option<OwnedFd>) -> io::Result<
             status: u16::from_ne_bytes([s0, s1]),
             content_bytes: number(16),
             complete: u32::from_ne_bytes([f0, f1, f2, f3]) & FLAG_COMPLETE != 0,
+            ended: u32::from_ne_bytes([f0, f1, f2, f3]) & FLAG_ENDED != 0,
             first_byte_ns: number(24),
         })),
         (GIVEN_BACK, Some(socket)) => Ok(Notice::GivenBack(socket)),
@@ -217,7 +225,12 @@ mod tests {
 
     #[test]
     fn notices_that_are_none() {
-        let header = Header { give_back_at_next_request: true, head_request: true, head_size_bytes: 77 };
+        let header = Header {
+            give_back_at_next_request: true,
+            head_request: true,
+            head_size_bytes: 77,
+            no_end: false,
+        };
         let mut message = encode(header);
         assert_eq!(message[8..12], 3u32.to_ne_bytes());
         assert_eq!(message[12..16], 77u32.to_ne_bytes());

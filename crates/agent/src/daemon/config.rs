@@ -185,6 +185,17 @@ pub enum AgentError {
         /// What the system says.
         error: io::Error,
     },
+    /// The decision log cannot be opened.
+    #[error("cannot open the decision log in {}: {error}; give a directory that can be written", directory.display())]
+    DecisionLog {
+        /// Where it was to be.
+        directory: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The access log cannot be opened.
+    #[error("cannot open the access log: {0}")]
+    AccessLog(io::Error),
     /// The kernel refused a request.
     #[error(transparent)]
     Datapath(#[from] DatapathError),

@@ -2,6 +2,7 @@
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+use plimsoll_observe::line::RequestLine;
 
 /// Most bytes of a head.
 pub(super) const MOST_HEAD_BYTES: usize = 64 * 1024;
@@ -31,6 +32,13 @@ pub(super) struct Outline {
     pub(super) old: bool,
     /// Whether the method is HEAD, to which answers have no content.
     pub(super) is_head: bool,
+}
+
+impl Outline {
+    /// Whether the content of an answer with this status is the whole document.
+    pub(super) fn has_whole(self, status: u16) -> bool {
+        status == 200 && !self.is_head
+    }
 }
 
 /// Why a request is not for the agent.
@@ -99,6 +107,29 @@ pub(super) fn parts(bytes: &[u8]) -> Option<Parts> {
     }
     parts.headers = headers;
     Some(parts)
+}
+
+/// Gives `take` the first line of a head, and its fields Referer and User-Agent where they are not empty; nothing of what is malformed.
+pub(super) fn with_fields<T>(
+    bytes: &[u8],
+    take: impl FnOnce(Option<RequestLine<'_>>, Option<&[u8]>, Option<&[u8]>) -> T,
+) -> T {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    let (Ok(_), Some(version)) = (request.parse(bytes), request.version) else {
+        return take(None, None, None);
+    };
+    let version = if version == 0 { "HTTP/1.0" } else { "HTTP/1.1" };
+    let line = request.method.zip(request.path).map(|(method, target)| RequestLine {
+        method: method.as_bytes(),
+        target: target.as_bytes(),
+        version,
+    });
+    let field = |name: &str| {
+        let found = request.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+        found.map(|field| field.value).filter(|value| !value.is_empty())
+    };
+    take(line, field("referer"), field("user-agent"))
 }
 
 #[cfg(test)]

@@ -57,5 +57,5 @@ mod talk;
 mod threads;
 
 pub use agent::{Agent, AgentHandle, AgentStats, PreparedAgent};
-pub use clone::{CloneConfig, CloneNode, ClonePeer, CloneStats, PreparedCloneNode};
+pub use clone::{CloneConfig, CloneNode, ClonePeer, CloneStats, NodeLoads, PreparedCloneNode};
 pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

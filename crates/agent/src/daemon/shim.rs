@@ -78,27 +78,36 @@ pub(super) async fn converse(
 
 /// The server may read this request and no further one. The end of a request that is not for the agent is
 /// unknown.
-fn header_of(next: &Next) -> Header {
+pub(super) fn header_of(next: &Next) -> Header {
     let (head_request, head_bytes) = match next {
         Next::Request(outline) => (outline.is_head, outline.bytes),
         _ => (false, 0),
     };
     let head_size_bytes = u32::try_from(head_bytes).unwrap_or(0);
-    Header { give_back_at_next_request: true, head_request, head_size_bytes }
+    Header { give_back_at_next_request: true, head_request, head_size_bytes, no_end: false }
 }
 
-/// Passes the connection to the server. It stays in `slot` if that fails.
-async fn pass(slot: &mut Option<ClientConnection>, path: &Path, header: Header) -> io::Result<UnixStream> {
+/// Connects to the server; waits a little while its queue is full.
+pub(super) async fn reach(path: &Path) -> io::Result<UnixStream> {
     let mut attempt = 1;
-    let unix = loop {
+    loop {
         match connect(path) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && attempt < ATTEMPTS => {
                 attempt += 1;
                 tokio::time::sleep(PAUSE).await;
             }
-            done => break done?,
+            done => return done,
         }
-    };
+    }
+}
+
+/// Passes the connection to the server. It stays in `slot` if that fails.
+pub(super) async fn pass(
+    slot: &mut Option<ClientConnection>,
+    path: &Path,
+    header: Header,
+) -> io::Result<UnixStream> {
+    let unix = reach(path).await?;
     let Some(client) = slot.as_ref() else { return Err(io::ErrorKind::NotConnected.into()) };
     send_connection(&unix, &client.stream, header)?;
     // The server must have the last copy, so that its `close` ends the connection.
@@ -113,34 +122,31 @@ async fn follow(
     unix: &UnixStream,
     began_at: Instant,
 ) -> Option<OwnedFd> {
-    let began_ns = now_ns();
-    let watched = unix.try_clone().and_then(tokio::net::UnixStream::from_std);
-    let watched =
-        watched.inspect_err(|error| tracing::warn!(%error, "a server could not be watched")).ok()?;
     let mut reported = false;
     let mut access = begin(shared);
-    let mut say = |answer: Answer| {
+    let say = |answer: Answer| {
         // If the end of a request is unknown, the server may answer others that came with it.
         if !std::mem::replace(&mut reported, true) {
             finish(access.take(), began_at);
             report(shared, connection, answer, began_at);
         }
     };
+    hear(unix, began_at, say).await
+}
+
+/// Tells of answers until the server gives the connection back; `None` when the server has ended it. Without any answer it tells
+/// [`Answer::NONE`] at last.
+pub(super) async fn hear(
+    unix: &UnixStream,
+    began_at: Instant,
+    mut say: impl FnMut(Answer),
+) -> Option<OwnedFd> {
+    let began_ns = now_ns();
+    let watched = unix.try_clone().and_then(tokio::net::UnixStream::from_std);
+    let watched =
+        watched.inspect_err(|error| tracing::warn!(%error, "a server could not be watched")).ok()?;
     loop {
-        let notice = match watched.try_io(Interest::READABLE, || receive(unix)) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if watched.readable().await.is_err() {
-                    return None;
-                }
-                continue;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the server's shim is not understood");
-                return None;
-            }
-            Ok(notice) => notice,
-        };
-        match notice {
+        match notice(&watched, unix).await? {
             Some(Notice::Answered(answered)) => say(answer_of(&answered, began_at, began_ns)),
             Some(Notice::GivenBack(socket)) => {
                 say(Answer::NONE);
@@ -154,6 +160,20 @@ async fn follow(
     }
 }
 
+/// The next notice of the shim, `Some(None)` for the end; `None` when it cannot be understood.
+async fn notice(watched: &tokio::net::UnixStream, unix: &UnixStream) -> Option<Option<Notice>> {
+    loop {
+        match watched.try_io(Interest::READABLE, || receive(unix)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => watched.readable().await.ok()?,
+            Err(error) => {
+                tracing::warn!(%error, "the server's shim is not understood");
+                return None;
+            }
+            Ok(notice) => return Some(notice),
+        }
+    }
+}
+
 fn answer_of(answered: &ShimAnswer, began_at: Instant, began_ns: u64) -> Answer {
     let until_first = Duration::from_nanos(answered.first_byte_ns.saturating_sub(began_ns));
     Answer {
@@ -161,6 +181,6 @@ fn answer_of(answered: &ShimAnswer, began_at: Instant, began_ns: u64) -> Answer 
         complete: answered.complete,
         content_bytes: answered.content_bytes,
         first_byte_at: (answered.first_byte_ns > 0).then(|| began_at + until_first),
-        then: AfterAnswer::KeepAlive,
+        then: if answered.ended { AfterAnswer::Close } else { AfterAnswer::KeepAlive },
     }
 }

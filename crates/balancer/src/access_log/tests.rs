@@ -1,130 +1,120 @@
-use std::fs::File;
-use std::io::Read as _;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use plimsoll_config::AccessLogFormat;
-use plimsoll_testkit::{PATIENCE, Why, eventually, pace, wait_for};
+use plimsoll_config::{AccessLogFormat, TargetKey};
+use plimsoll_observe::line::Times;
+use plimsoll_policy::BackendId;
+use serde_json::Value;
 
 use super::*;
+use crate::backend::Backend;
+use crate::http::request::{RequestContext, RequestHead, rewrite};
+use plimsoll_observe::Reason;
 
-const LINES: usize = BUFFER_BYTES / 16;
-
-/// A buffer of lines of 16 bytes, numbered on from `first`.
-fn buffer(first: usize) -> Vec<u8> {
-    (first..first + LINES).flat_map(|i| format!("{i:015}\n").into_bytes()).collect()
+fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
+    let mut bytes = b"GET /a?b=1 HTTP/1.1\r\nHost: h\r\n".to_vec();
+    bytes.extend_from_slice(fields);
+    bytes.extend_from_slice(b"\r\n");
+    let mut out = Vec::new();
+    let context = RequestContext {
+        hash: &crate::http::target_hash::TargetHash::PLAIN,
+        key: &TargetKey::PathQuery,
+        dynamic: &[],
+        classes: None,
+        fields: 100,
+        peer: b"192.0.2.1",
+        trusted: false,
+        secure: false,
+        identity: None,
+    };
+    let head = rewrite(&bytes, &context, &mut out).unwrap();
+    (head, out)
 }
 
-/// A log into a pipe that nobody reads, as full as it can be, and how many lines were handed over.
-fn stuck() -> (AccessLogSender, std::io::PipeReader, usize) {
-    let (reader, writer) = std::io::pipe().unwrap();
-    let out = Output::new(File::from(OwnedFd::from(writer)), "pipe".into()).unwrap();
-    let (sender, _thread) = start_with(Some(out)).unwrap();
-    let (mut next, mut refused) = (0, 0);
-    // The thread takes one more when the pipe has taken some.
-    while refused < 10 {
-        if sender.push(buffer(next)) {
-            next += LINES;
-        } else {
-            refused += 1;
-            pace(Duration::from_millis(20), Why::Midst);
-        }
-    }
-    (sender, reader, next)
+fn backend() -> Backend {
+    Backend::new(BackendId(0), "b-1".into(), Ok(([127, 0, 0, 1], 1).into()), "b".into(), 4, 1)
 }
 
-fn to_file(path: &Path) -> AccessLog {
-    AccessLog { file: Some(path.to_owned()), format: AccessLogFormat::Combined }
+/// A request that took 1 + 20 + 300 ms.
+fn write(format: AccessLogFormat, fields: &[u8]) -> Vec<u8> {
+    let (head, head_bytes) = head(fields);
+    let backend = backend();
+    let received = Instant::now();
+    let times = Times {
+        received,
+        assigned: Some(received + Duration::from_millis(1)),
+        first_byte: Some(received + Duration::from_millis(21)),
+    };
+    let record = RequestRecord {
+        head: Some(&head),
+        head_bytes: &head_bytes,
+        content_bytes: 1234,
+        backend: Some(&backend),
+        reason: Some(Reason::Locality),
+        handed_off: true,
+        attempts: 1,
+        ..RequestRecord::refused("192.0.2.1", 200, times)
+    };
+    let mut out = Vec::new();
+    let end = Moment { time: b"TIME", at: received + Duration::from_millis(321) };
+    line(format, &record, LineContext { policy: "lard_r", classes: None }, end, &mut out);
+    out
 }
 
-#[test]
-fn a_full_pipe_is_left_for_a_file() {
-    let (sender, mut reader, pushed) = stuck();
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("access.log");
-    // Does not wait for a reader: there is none yet.
-    sender.reopen(Some(to_file(&path)));
-    sender.flush_within(PATIENCE);
-    let mut piped = String::new();
-    reader.read_to_string(&mut piped).unwrap();
-    let filed = std::fs::read_to_string(path).unwrap();
-    // Each line is here or there; one that was begun here does not go on there.
-    let lines: Vec<usize> = piped
-        .split_inclusive('\n')
-        .filter(|l| l.ends_with('\n'))
-        .chain(filed.lines())
-        .map(|l| l.trim().parse().unwrap())
-        .collect();
-    assert!(!filed.is_empty() && lines.is_sorted());
-    assert_eq!(lines.len() as u64 + sender.lost(), pushed as u64);
-    assert!(sender.lost() <= 1);
-}
-
-#[test]
-fn nothing_is_lost_when_a_full_pipe_is_read_after_all() {
-    let (sender, mut reader, pushed) = stuck();
-    // What cannot be opened leaves everything as it is, also in the middle of a line.
-    sender.reopen(Some(to_file(Path::new("/"))));
-    let read = std::thread::spawn(move || {
-        let mut text = String::new();
-        reader.read_to_string(&mut text).unwrap();
-        text
-    });
-    sender.flush_within(PATIENCE);
-    assert_eq!((sender.lost(), sender.common.waiting.load(Ordering::Relaxed)), (0, 0));
-    drop(sender);
-    let text = read.join().unwrap();
-    assert!(text.lines().map(|l| l.parse::<usize>().unwrap()).eq(0..pushed));
+fn parsed(fields: &[u8]) -> Value {
+    serde_json::from_slice(&write(AccessLogFormat::Json, fields)).unwrap()
 }
 
 #[test]
-fn the_end_does_not_wait_for_a_reader() {
-    let (sender, mut reader, pushed) = stuck();
-    sender.flush_within(Duration::from_millis(300));
-    // The thread ends, and with it its side of the pipe. Lines of the buffer under way count as lost.
-    let mut text = String::new();
-    reader.read_to_string(&mut text).unwrap();
-    let whole = text.matches('\n').count();
-    assert!(sender.lost() as usize + whole >= pushed, "{} {whole} {pushed}", sender.lost());
-    assert!((sender.lost() as usize) < pushed);
-    eventually("the end of the thread", || !sender.push(buffer(0)));
+fn combined_with_escapes() {
+    let text = write(
+        AccessLogFormat::Combined,
+        b"User-Agent: a \"q\" \\ \t\xff\xc3\xa4 z\r\nReferer: http://r/\r\n",
+    );
+    let expected =
+        r#"192.0.2.1 - - [TIME] "GET /a?b=1 HTTP/1.1" 200 1234 "http://r/" "a \"q\" \\ \x09\xff\xc3\xa4 z""#;
+    assert_eq!(String::from_utf8(text).unwrap(), format!("{expected}\n"));
 }
 
 #[test]
-fn a_pipe_without_reader_counts_what_is_lost() {
-    let (sender, reader, pushed) = stuck();
-    drop(reader);
-    sender.flush_within(PATIENCE);
-    assert!(sender.lost() > 0 && sender.lost() <= pushed as u64);
-    assert_eq!(sender.common.waiting.load(Ordering::Relaxed), 0);
-}
-
-fn fifo(directory: &Path) -> PathBuf {
-    let path = directory.join("fifo");
-    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-    assert!(made.success());
-    path
+fn json_with_every_key() {
+    let text = String::from_utf8(write(AccessLogFormat::Json, b"User-Agent: u\r\n")).unwrap();
+    let expected = concat!(
+        r#"{"time":"TIME","client":"192.0.2.1","method":"GET","target":"/a?b=1","version":"HTTP/1.1","#,
+        r#""status":200,"bytes":1234,"policy":"lard_r","backend":"b-1","reason":"locality","refused":null,"mechanism":"handoff","attempts":1,"#,
+        r#""waited":false,"assign_s":0.001000,"first_byte_s":0.020000,"transfer_s":0.300000,"#,
+        r#""total_s":0.321000,"referer":null,"user_agent":"u"}"#,
+        "\n"
+    );
+    assert_eq!(text, expected);
 }
 
 #[test]
-fn a_fifo_needs_a_reader() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = fifo(directory.path());
-    let log = to_file(&path);
-    let error = probe(Some(&log)).unwrap_err().to_string();
-    assert!(error.ends_with("fifo: a FIFO that nobody reads; start its reader first"), "{error}");
-    let reading = std::thread::spawn(move || std::fs::read(path).unwrap());
-    // The reader comes some time after its thread.
-    let (sender, _thread) = wait_for("a reader", || start(Some(&log)).ok());
-    assert!(sender.push(buffer(0)));
-    sender.flush();
-    drop(sender);
-    assert_eq!(reading.join().unwrap(), buffer(0));
+fn json_escapes() {
+    let agent = |bytes: &[u8]| {
+        let value = parsed(&[b"User-Agent: ", bytes, b"\r\n"].concat());
+        value["user_agent"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(agent(br#"a "q" \ z"#), r#"a "q" \ z"#);
+    assert_eq!(agent(b"a\tb"), "a\tb");
+    assert_eq!(agent("\u{e4}\u{20ac}".as_bytes()), "\u{e4}\u{20ac}");
+    assert_eq!(agent(b"a\xff\xfeb\xc3"), "a\u{fffd}\u{fffd}b\u{fffd}");
 }
 
 #[test]
-fn what_cannot_be_opened_is_named() {
-    let error = probe(Some(&to_file(Path::new("/nowhere/log")))).unwrap_err().to_string();
-    assert!(error.starts_with("/nowhere/log: "), "{error}");
-    assert!(probe(None).is_ok());
+fn a_request_that_was_not_understood() {
+    let received = Instant::now();
+    let record = RequestRecord::refused("::1", 400, Times { received, assigned: None, first_byte: None });
+    let of = |format| {
+        let mut out = Vec::new();
+        let context = LineContext { policy: "lard", classes: None };
+        line(format, &record, context, Moment { time: b"T", at: received }, &mut out);
+        out
+    };
+    assert_eq!(of(AccessLogFormat::Combined), b"::1 - - [T] \"-\" 400 0 \"-\" \"-\"\n");
+    let value: Value = serde_json::from_slice(&of(AccessLogFormat::Json)).unwrap();
+    assert_eq!(
+        (&value["method"], &value["backend"], &value["assign_s"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    assert_eq!(value["total_s"], 0.0);
 }

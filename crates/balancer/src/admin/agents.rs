@@ -5,7 +5,7 @@ use std::fmt::Error;
 use plimsoll_wire::message::AgentCounts;
 
 use super::snapshot::{BackendState, Snapshot};
-use crate::exposition::Out;
+use plimsoll_observe::exposition::Out;
 
 type OneCount = fn(&AgentCounts) -> u64;
 

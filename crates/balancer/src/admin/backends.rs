@@ -9,10 +9,10 @@ use plimsoll_policy::Weight;
 use plimsoll_wire::message::AgentCounts;
 use serde::{Deserialize, Serialize};
 
-use super::reply::{Refused, Reply, json};
 use super::snapshot::{BackendState, Snapshot, health_name};
 use crate::backend::Backend;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::reply::{Refused, Reply, json};
 
 /// A back-end as JSON.
 #[derive(Serialize)]

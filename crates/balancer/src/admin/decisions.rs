@@ -7,9 +7,9 @@ use http::StatusCode;
 use plimsoll_config::WhenFull;
 use serde::Serialize;
 
-use super::reply::{Refused, Reply, json};
 use crate::dispatch::{DataPart, LogState};
 use crate::shared::FrontEndShared;
+use plimsoll_observe::reply::{Refused, Reply, json};
 
 /// Files that are listed; a directory holds as many as the configuration says.
 const MOST_FILES: usize = 10_000;

@@ -5,7 +5,7 @@ use std::fmt::Error;
 use plimsoll_directory::DropReason;
 
 use crate::directory_status::DirectoryStatus;
-use crate::exposition::Out;
+use plimsoll_observe::exposition::Out;
 
 /// The state of the directory at one time.
 #[derive(Debug)]

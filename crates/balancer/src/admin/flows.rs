@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use http::StatusCode;
 use serde::Serialize;
 
-use super::reply::{Refused, Reply, json};
 use crate::mechanism::carry::{FlowPhase, FlowState, Mechanism as _};
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::shared::FrontEndShared;
+use plimsoll_observe::reply::{Refused, Reply, json};
 
 /// Flows that are shown without `limit`.
 const LIMIT: usize = 1000;

@@ -4,9 +4,9 @@ use std::fmt::Error;
 
 use plimsoll_config::LoadSource;
 
-use crate::exposition::Out;
 use crate::load_information::LoadIntake;
 use crate::metrics::FINE_BUCKETS_US;
+use plimsoll_observe::exposition::Out;
 
 /// The counts as they are now.
 #[derive(Debug)]

@@ -11,15 +11,15 @@ use prometheus_client::registry::Registry;
 use super::backends::CODES;
 use super::directory::DirectorySample;
 use super::load_information::LoadInformationSample;
-use super::process::ProcessUsage;
 use super::snapshot::{BackendState, Snapshot, health_name};
-use crate::exposition::Out;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::metrics::{BUCKETS_US, BackendCounts, SharedCounter, WorkerCounts};
 use crate::peers::Peers;
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::exposition::Out;
+use plimsoll_observe::process::ProcessUsage;
 
 /// All metrics, as they are now, as OpenMetrics.
 pub(super) fn encode(shared: &FrontEndShared, systems: &Arc<MechanismSystems>) -> String {
@@ -299,24 +299,6 @@ impl Sample {
         })?;
         sums("plimsoll_backend_health_checks_failed", "Health checks that failed", |c| &c.checks_failed)
     }
-
-    fn process(&self, out: &mut Out<'_>) -> Result<(), Error> {
-        out.gauges("plimsoll_build_info", "The version", || [([("version", env!("CARGO_PKG_VERSION"))], 1)])?;
-        let process = &self.process;
-        if let Some(bytes) = process.resident_bytes {
-            out.gauge("process_resident_memory_bytes", "Memory in RAM", bytes)?;
-        }
-        if let Some(cpu_s) = process.cpu_s {
-            out.counter("process_cpu_seconds", "CPU time, user and system", cpu_s)?;
-        }
-        if let Some(open) = process.open_files {
-            out.gauge("process_open_fds", "Files and sockets open", open)?;
-        }
-        if let Some(time_s) = process.start_time_s {
-            out.gauge("process_start_time_seconds", "When the process started, since 1970", time_s)?;
-        }
-        Ok(())
-    }
 }
 
 impl Collector for Sample {
@@ -336,7 +318,7 @@ impl Collector for Sample {
         if let Some(load_information) = &self.load_information {
             load_information.encode(&mut out)?;
         }
-        self.process(&mut out)
+        self.process.encode(&mut out)
     }
 }
 

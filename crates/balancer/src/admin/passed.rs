@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 
-use super::reply::{Refused, Reply, json_line};
 use crate::mechanism::registry::MechanismSystems;
+use plimsoll_observe::reply::{Refused, Reply, json_line};
 
 /// Answers the query of a request to `/passed`.
 pub(super) fn answer(systems: &MechanismSystems, query: Option<&str>) -> Result<Reply, Refused> {

@@ -3,8 +3,8 @@
 use std::fmt::Error;
 
 use super::snapshot::Snapshot;
-use crate::exposition::Out;
 use crate::peers::Peers;
+use plimsoll_observe::exposition::Out;
 
 /// Everything that is counted of exchanges, and where requests were answered.
 pub(super) fn encode(peers: &Peers, snapshot: &Snapshot, out: &mut Out<'_>) -> Result<(), Error> {

@@ -7,9 +7,9 @@ use plimsoll_decisions::Score;
 use plimsoll_policy::params::ParamValue;
 use serde::Serialize;
 
-use super::reply::{Reply, json};
 use super::snapshot::Snapshot;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::reply::{Reply, json};
 
 #[derive(Serialize)]
 struct Shown<'a> {

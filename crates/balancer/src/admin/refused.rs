@@ -3,9 +3,9 @@
 use http::StatusCode;
 use serde::Serialize;
 
-use super::reply::{Reply, json};
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::reply::{Reply, json};
 
 /// The refusals for one reason as JSON.
 #[derive(Serialize)]

@@ -11,11 +11,12 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
-use super::reply::{Refused, Reply, of, text};
-use super::text_format::MetricsFormat;
-use super::{backends, decisions, flows, guard, metrics, passed, policy, refused, tables, why};
+use super::{backends, decisions, flows, metrics, passed, policy, refused, tables, why};
 use crate::mechanism::registry::MechanismSystems;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::guard;
+use plimsoll_observe::metrics_format::MetricsFormat;
+use plimsoll_observe::reply::{Refused, Reply, of, text};
 
 /// Bytes of a request's body.
 const BODY_BYTES: usize = 64 << 10;

@@ -6,9 +6,9 @@ use plimsoll_policy::PolicyTable;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::reply::{Reply, json_line};
 use super::snapshot::Snapshot;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::reply::{Reply, json_line};
 
 /// Rows of a table that are shown; the last ones, where there are more.
 const MOST_ROWS: usize = 4096;

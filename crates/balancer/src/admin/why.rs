@@ -8,10 +8,10 @@ use plimsoll_policy::{BackendId, Health};
 use serde::Serialize;
 
 use super::refused::{self, ShownRefusals};
-use super::reply::{Refused, Reply, json};
 use super::snapshot::{BackendState, Snapshot, TargetState, health_name};
 use crate::http::key;
 use crate::shared::FrontEndShared;
+use plimsoll_observe::reply::{Refused, Reply, json};
 
 #[derive(Serialize)]
 struct Shown<'a> {

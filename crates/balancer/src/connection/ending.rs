@@ -11,8 +11,9 @@ use crate::mechanism::carry::Mechanism;
 use crate::net::buffer::Buffer;
 use crate::net::halves::ClientIo;
 use crate::net::write::poll_write_all;
-use crate::observe::{RequestRecord, Times};
+use crate::observe::RequestRecord;
 use crate::worker::Scratch;
+use plimsoll_observe::line::Times;
 
 /// How much to read and discard from a client that is told to go, so that it can read the answer, and how
 /// long.

@@ -1,8 +1,9 @@
 //! Answers of the front-end itself.
 
 use crate::http::RequestRefusal;
-use crate::http::fields::{push, push_number};
+use crate::http::fields::push;
 use crate::http::request::Span;
+use plimsoll_observe::line::push_number;
 
 /// Writes an answer to `out`, which is cleared before: a short text that says why, or nothing to HEAD and in 204.
 pub(crate) fn answer(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_config::{Config, DecisionLogConfig, ShadowConfig, WhenFull};
-use plimsoll_decisions::{BackendEntry, LogConfig, LogWriter, Recorder, RunHeader, Shadow, ShadowScore};
+use plimsoll_decisions::{BackendEntry, LogConfig, LogWitness, LogWriter, RunHeader, Shadow, ShadowScore};
 use plimsoll_policy::{
     AdmissionControl, Assigned, BackendId, Cluster, Completion, Core, Decision, Health, HostMetrics,
     LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, SniffedRequest, Time, WaitingRequest,
@@ -12,12 +12,6 @@ use plimsoll_policy::{
 };
 
 use super::{BuildFailed, DataPart, Member};
-
-pub(super) struct Log {
-    recorder: Recorder,
-    /// Shared with those who wait for the disk, which nobody does under the lock.
-    writer: Arc<LogWriter>,
-}
 
 /// The state of the decision log.
 #[derive(Debug, Clone, Default)]
@@ -45,20 +39,19 @@ impl LogState {
 /// Decision log and shadow policy, where they are configured.
 #[derive(Default)]
 pub(super) struct Journal {
-    log: Option<Log>,
+    log: Option<LogWitness>,
     shadow: Option<Shadow>,
     /// Dropped chunks and errors of the logs before this one.
     past: (u64, u64),
 }
 
 /// Opens the decision log that `config` asks for. This waits for the disk.
-pub(super) fn open_log(config: &Config, part: DataPart) -> Result<Option<Log>, BuildFailed> {
+pub(super) fn open_log(config: &Config, part: DataPart) -> Result<Option<LogWitness>, BuildFailed> {
     let open = |log: &DecisionLogConfig| {
         let log = log_config(log, part);
         let failed =
             |error| BuildFailed::DecisionLog { directory: log.directory.display().to_string(), error };
-        let writer = LogWriter::open(&log).map_err(failed)?;
-        Ok(Log { recorder: Recorder::new(), writer: Arc::new(writer) })
+        LogWitness::open(&log).map_err(failed)
     };
     config.decision_log.as_ref().map(open).transpose()
 }
@@ -66,9 +59,9 @@ pub(super) fn open_log(config: &Config, part: DataPart) -> Result<Option<Log>, B
 impl Journal {
     /// Replaces the log. The caller must close the returned old writer after releasing the lock, because that
     /// waits for the disk.
-    pub(super) fn replace_log(&mut self, fresh: Option<Log>) -> Option<Arc<LogWriter>> {
+    pub(super) fn replace_log(&mut self, fresh: Option<LogWitness>) -> Option<Arc<LogWriter>> {
         self.flush();
-        std::mem::replace(&mut self.log, fresh).map(|old| old.writer)
+        std::mem::replace(&mut self.log, fresh).map(|old| Arc::clone(old.writer()))
     }
 
     /// Adds up the losses of a closed log.
@@ -80,7 +73,7 @@ impl Journal {
     /// A fresh policy begins.
     pub(super) fn start_run(&mut self, header: &RunHeader, now: Time) {
         if let Some(log) = &mut self.log {
-            log.recorder.run_started(header, now);
+            log.run_started(header, now);
         }
     }
 
@@ -100,12 +93,12 @@ impl Journal {
 
     /// The writer, so that it can be closed with the lock released.
     pub(super) fn take_writer(&mut self) -> Option<Arc<LogWriter>> {
-        self.log.take().map(|log| log.writer)
+        self.log.take().map(|log| Arc::clone(log.writer()))
     }
 
     /// The writer, so that it can be waited for with the lock released.
     pub(super) fn writer(&self) -> Option<Arc<LogWriter>> {
-        self.log.as_ref().map(|log| Arc::clone(&log.writer))
+        self.log.as_ref().map(|log| Arc::clone(log.writer()))
     }
 
     pub(super) fn shadow_score(&self) -> Option<ShadowScore> {
@@ -118,10 +111,10 @@ impl Journal {
         match &self.log {
             None => past,
             Some(log) => LogState {
-                dropped_chunks: past.dropped_chunks + log.writer.dropped_chunks(),
-                errors: past.errors + log.writer.errors(),
-                last_error: log.writer.last_error(),
-                stopped: log.writer.stopped(),
+                dropped_chunks: past.dropped_chunks + log.writer().dropped_chunks(),
+                errors: past.errors + log.writer().errors(),
+                last_error: log.writer().last_error(),
+                stopped: log.writer().stopped(),
             },
         }
     }
@@ -133,10 +126,7 @@ macro_rules! passed_on {
         impl Witness for Journal {
             $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
                 if let Some(log) = &mut self.log {
-                    log.recorder.$name($($arg),*);
-                    if log.recorder.is_chunk_full() {
-                        log.hand_over();
-                    }
+                    log.$name($($arg),*);
                 }
                 if let Some(shadow) = &mut self.shadow {
                     shadow.$name($($arg),*);
@@ -166,14 +156,6 @@ passed_on! {
     fn left(backend: BackendId, now: Time);
     fn admission(admission: AdmissionControl, now: Time);
     fn ticked(now: Time);
-}
-
-impl Log {
-    fn hand_over(&mut self) {
-        if let Some(emptied) = self.writer.push(self.recorder.take()) {
-            self.recorder.recycle(emptied);
-        }
-    }
 }
 
 fn log_config(log: &DecisionLogConfig, part: DataPart) -> LogConfig {

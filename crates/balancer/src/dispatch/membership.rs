@@ -12,7 +12,7 @@ use super::{BuildFailed, Dispatch, build, journal};
 pub(super) struct BuiltAnew {
     policy: Box<dyn Policy>,
     shadow: Option<Box<dyn Policy>>,
-    log: Option<journal::Log>,
+    log: Option<plimsoll_decisions::LogWitness>,
 }
 
 impl Dispatch {

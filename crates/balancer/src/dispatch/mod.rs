@@ -30,6 +30,7 @@ use tokio::sync::oneshot;
 
 use crate::membership::source::MemberSpec;
 use crate::refusal_reason::RefusalReason;
+use plimsoll_observe::Reason;
 
 pub(crate) use asks::{AsksBackends, PollNews};
 pub(crate) use build::BuildFailed;
@@ -39,7 +40,7 @@ pub(crate) use journal::LogState;
 pub(crate) use member::{Member, key_of};
 pub(crate) use part::DataPart;
 pub(crate) use partitioned::PartitionedDispatch;
-pub(crate) use state::{DispatchCounts, OfferedRequest, Reason};
+pub(crate) use state::{DispatchCounts, OfferedRequest};
 
 use journal::Journal;
 use patience::{BRIEF, Patience};

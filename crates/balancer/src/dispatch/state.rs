@@ -14,37 +14,7 @@ use super::part::DataPart;
 use super::patience::Patience;
 use super::waiting::{Senders, WaitingOwner};
 use crate::refusal_reason::RefusalReason;
-
-/// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// The policy keeps no assignment of targets.
-    Load,
-    /// The target had no back-end yet.
-    New,
-    /// The back-end serves this target already.
-    Locality,
-    /// The target's back-ends were passed over.
-    Moved,
-    /// Nobody was asked: the back-end has the connection.
-    Stays,
-    /// Nobody was asked: the back-end was ejected, and the request tries whether it answers.
-    Trial,
-}
-
-impl Reason {
-    /// The word for logs.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::New => "new",
-            Self::Locality => "locality",
-            Self::Moved => "moved",
-            Self::Stays => "stays",
-            Self::Trial => "trial",
-        }
-    }
-}
+use plimsoll_observe::Reason;
 
 /// A request as dispatch is told of it.
 #[derive(Debug, Clone, Copy)]
@@ -217,7 +187,7 @@ impl<A> State<A> {
             let answers: Vec<PollAnswer> = self.known(known).collect();
             offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
         }
-        self.decided(offered, request.size_bytes, before)
+        self.decided(offered, request.size_bytes, before.as_deref())
     }
 
     /// A request whose back-ends were asked waits no more; these have told their loads. `None` if it waits for none any more.
@@ -228,7 +198,7 @@ impl<A> State<A> {
         let answers: Vec<PollAnswer> = self.known(known).collect();
         let offered = self.core.answer(number, &answers, now);
         let Polled { size_bytes, before, .. } = polled?;
-        Some(self.decided(offered?, size_bytes, before))
+        Some(self.decided(offered?, size_bytes, before.as_deref()))
     }
 
     /// The same with whom it concerns; `None` where it waits on, in the queue.
@@ -278,7 +248,7 @@ impl<A> State<A> {
         &mut self,
         offered: Offered,
         size_bytes: Option<u64>,
-        before: Option<Vec<BackendId>>,
+        before: Option<&[BackendId]>,
     ) -> Decided {
         match offered {
             Offered::Assigned(assigned) => {
@@ -305,13 +275,8 @@ impl<A> State<A> {
         Candidates::NONE
     }
 
-    fn reason(&self, before: Option<Vec<BackendId>>, backend: BackendId) -> Reason {
-        match before {
-            Some(set) if set.contains(&backend) => Reason::Locality,
-            Some(set) if !set.is_empty() => Reason::Moved,
-            Some(_) if self.core.policy().tracked_targets() > 0 => Reason::New,
-            _ => Reason::Load,
-        }
+    fn reason(&self, before: Option<&[BackendId]>, backend: BackendId) -> Reason {
+        Reason::of_choice(before, backend, self.core.policy().tracked_targets())
     }
 
     /// A policy that has seen nothing begins, on the cluster as it is.

@@ -9,6 +9,7 @@ use plimsoll_policy::{Health, Kind, Rejection, Weight};
 use super::*;
 use crate::membership::resolve::members_of;
 use crate::refusal_reason::RefusalReason;
+use plimsoll_observe::Reason;
 
 fn config(policy: &str, more: &str) -> Config {
     let text = format!(

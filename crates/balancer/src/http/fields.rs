@@ -173,24 +173,10 @@ pub(crate) fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a number in decimal.
-pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_observe::line::push_number;
 
     #[test]
     fn lengths_are_digits_and_nothing_else() {

@@ -6,10 +6,11 @@ use plimsoll_config::{ClassesConfig, DynamicPattern, TargetKey};
 use plimsoll_policy::{Kind, TargetId};
 
 use super::class::{self, HeadClass};
-use super::fields::{ConnectionOptions, Field, classify, content_length, push, push_number};
+use super::fields::{ConnectionOptions, Field, classify, content_length, push};
 use super::target_form::{self, TargetForm};
 use super::target_hash::TargetHash;
 use super::{Framing, HttpVersion, RequestRefusal, host, key};
+use plimsoll_observe::line::push_number;
 
 /// The most fields that a head can be configured to have.
 pub(crate) const MOST_FIELDS: usize = 256;

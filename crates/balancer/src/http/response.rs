@@ -2,9 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-use super::fields::{ConnectionOptions, Field, classify, content_length, push, push_number};
+use super::fields::{ConnectionOptions, Field, classify, content_length, push};
 use super::request::MOST_FIELDS;
 use super::{Framing, HttpVersion};
+use plimsoll_observe::line::push_number;
 
 /// Why a response is not passed on; the client gets 502.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,8 @@
 mod broadcast;
 mod counts;
 mod header;
-mod hearing;
 mod kernel_timer;
 mod poller;
-mod polls;
 mod silence;
 mod silence_told;
 mod sockets;
@@ -27,7 +25,7 @@ pub(crate) use counts::LoadInformationCounts;
 pub(crate) use header::{HeaderLoads, watch};
 pub(crate) use poller::LoadPoller;
 
-use hearing::Hearing;
+use plimsoll_exchange::Hearing;
 use silence::SilentAgents;
 use sockets::AnnouncementSockets;
 

@@ -12,11 +12,11 @@ use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 
 use super::kernel_timer::KernelTimer;
-use super::polls::{Outgoing, PollEvent, PollsUnderWay};
 use super::silence_told::{agent_answers, agent_is_silent};
 use super::{LoadIntake, nanos};
 use crate::dispatch::{AsksBackends, PartitionedDispatch, PollNews};
 use crate::shared::FrontEndShared;
+use plimsoll_exchange::{Outgoing, PollEvent, PollsUnderWay};
 
 /// A poll ends by so much before its time-out, of which it is a tenth at most: what follows takes its time, too.
 const AFTERWARDS: Duration = Duration::from_micros(500);

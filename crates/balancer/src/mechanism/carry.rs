@@ -14,7 +14,6 @@ use crate::accepted::Accepted;
 use crate::account::Account;
 use crate::backend::Backend;
 use crate::ejection::TrialEnd;
-use crate::exposition::Out;
 use crate::http::request::RequestHead;
 use crate::http::response::{BadResponse, ResponseHead};
 use crate::http::{Framing, RequestRefusal};
@@ -22,6 +21,7 @@ use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
 use crate::net::is_local;
 use crate::worker::{Scratch, Worker};
+use plimsoll_observe::exposition::Out;
 
 /// A client's connection that a back-end has.
 #[derive(Debug, Clone, Copy)]

@@ -13,9 +13,9 @@ use super::handoff::Handoffs;
 use super::proxy::Proxy;
 use crate::accepted::Accepted;
 use crate::backend::Backend;
-use crate::exposition::Out;
 use crate::net::halves::ClientIo;
 use crate::worker::Worker;
+use plimsoll_observe::exposition::Out;
 
 /// Makes one mechanism of several: each request is carried by the first one that does not decline.
 macro_rules! mechanisms {

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::known::Peers;
-use super::message::{MOST_MESSAGE_BYTES, Sizes};
+use plimsoll_exchange::{MOST_MESSAGE_BYTES, Sizes};
 
 /// How long an exchange may take.
 pub(super) const MOST_TIME: Duration = Duration::from_secs(2);

@@ -8,25 +8,18 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::{PeerConfig, PeersConfig};
 
-use super::message::Sizes;
 use crate::metrics::SharedCounter;
+use plimsoll_exchange::{Sizes, SizesSeen};
 
 /// What is known of a peer.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
-    pub(super) told: Option<PeerReport>,
+    pub(super) told: SizesSeen,
     /// Exchanges that this one began, by how they ended.
     ok: SharedCounter,
     failed: SharedCounter,
     /// Why the last one failed, if it did: only a change is logged.
     failing: Option<String>,
-}
-
-/// What a peer told last.
-#[derive(Debug)]
-pub(super) struct PeerReport {
-    sizes: Sizes,
-    at: Instant,
 }
 
 /// What metrics tell of a peer.
@@ -43,6 +36,7 @@ pub(crate) struct PeerState {
 /// The other front-ends, and what this one tells them.
 pub(crate) struct Peers {
     pub(super) config: PeersConfig,
+    began: Instant,
     /// Random for each process.
     pub(super) instance: u64,
     /// Where the others connect.
@@ -62,6 +56,7 @@ impl Peers {
     pub(crate) fn new(config: PeersConfig, listener: TcpListener) -> io::Result<Self> {
         let known = config.others.iter().map(|peer| (peer.name.clone(), Peer::default())).collect();
         Ok(Self {
+            began: Instant::now(),
             instance: u64::from_le_bytes(plimsoll_wire::random()?),
             address: listener.local_addr()?,
             listener: Mutex::new(Some(listener)),
@@ -92,37 +87,34 @@ impl Peers {
     pub(super) fn heard(&self, name: &str, sizes: Sizes) {
         let mut known = self.known();
         let Some(peer) = known.get_mut(name) else { return };
-        // A process that was started anew counts from the beginning.
-        let later = |old: &Sizes| old.instance != sizes.instance || old.number <= sizes.number;
-        if peer.told.as_ref().is_none_or(|told| later(&told.sizes)) {
-            peer.told = Some(PeerReport { sizes, at: Instant::now() });
-        }
+        peer.told.hear(sizes, self.now_ns());
+    }
+
+    /// The time, for ages.
+    fn now_ns(&self) -> u64 {
+        nanos(self.began.elapsed())
     }
 
     /// Everything that counts: what the others are told, and what each of them told within `keep`. Sums of whole numbers
     /// are the same in whatever order.
     pub(super) fn sum(&self) -> Vec<(u64, u64)> {
-        let mut sum: BTreeMap<u64, u64> = self.told().load.iter().copied().collect();
-        for told in self.known().values().filter_map(|peer| peer.told.as_ref()) {
-            if told.at.elapsed() <= self.config.keep {
-                for &(size_bytes, bytes) in &told.sizes.load {
-                    let all = sum.entry(size_bytes).or_default();
-                    *all = all.saturating_add(bytes);
-                }
-            }
-        }
-        sum.into_iter().collect()
+        let known = self.known();
+        let told = known.values().map(|peer| &peer.told);
+        SizesSeen::sum(&self.told().load, told, self.now_ns(), nanos(self.config.keep))
     }
 
     /// What there is to tell of each peer, by name.
     pub(crate) fn states(&self) -> Vec<PeerState> {
-        let cluster = self.told().cluster;
-        let state = |(name, peer): (&String, &Peer)| PeerState {
-            name: name.clone(),
-            ok: peer.ok.get(),
-            failed: peer.failed.get(),
-            age: peer.told.as_ref().map(|told| told.at.elapsed()),
-            agrees: peer.told.as_ref().is_some_and(|told| told.sizes.cluster == cluster),
+        let (cluster, now_ns) = (self.told().cluster, self.now_ns());
+        let state = |(name, peer): (&String, &Peer)| {
+            let told = peer.told.last(now_ns);
+            PeerState {
+                name: name.clone(),
+                ok: peer.ok.get(),
+                failed: peer.failed.get(),
+                age: told.map(|(_, age_ns)| Duration::from_nanos(age_ns)),
+                agrees: told.is_some_and(|(sizes, _)| sizes.cluster == cluster),
+            }
         };
         self.known().iter().map(state).collect()
     }
@@ -156,4 +148,8 @@ impl Peers {
     pub(super) fn known(&self) -> MutexGuard<'_, BTreeMap<String, Peer>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -6,7 +6,6 @@
 
 mod exchange;
 mod known;
-mod message;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +14,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use plimsoll_policy::{ClusterView, TargetId};
+use plimsoll_exchange::cluster_number;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -29,18 +28,6 @@ pub(crate) use known::Peers;
 const CONNECTIONS: usize = 64;
 /// How long is waited when the system has no connection to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// What a front-end takes for the cluster, as a number.
-fn cluster(view: &ClusterView) -> u64 {
-    let mut back_ends: Vec<(u64, u32)> =
-        view.eligible_ids().map(|b| (view.key(b), view.weight(b).steps())).collect();
-    back_ends.sort_unstable();
-    let bytes: Vec<u8> = back_ends
-        .iter()
-        .flat_map(|(key, steps)| key.to_le_bytes().into_iter().chain(steps.to_le_bytes()))
-        .collect();
-    TargetId::from_key(&bytes).0
-}
 
 /// Periodically exchanges loads with peers and sets the boundaries.
 pub(crate) async fn run(dispatch: Arc<Dispatch>, peers: Arc<Peers>) {
@@ -58,7 +45,7 @@ pub(crate) async fn run(dispatch: Arc<Dispatch>, peers: Arc<Peers>) {
 }
 
 async fn round(dispatch: &Arc<Dispatch>, peers: &Arc<Peers>) {
-    let seen = dispatch.inspect(|i| i.policy.seen().map(|load| (cluster(i.view), load)));
+    let seen = dispatch.inspect(|i| i.policy.seen().map(|load| (cluster_number(i.view), load)));
     // A reload may have brought another policy.
     let Some((cluster, load)) = seen else { return };
     peers.tell(cluster, load);

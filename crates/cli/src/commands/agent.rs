@@ -4,6 +4,7 @@ mod alone;
 mod cloning;
 mod identity;
 mod load;
+mod node;
 mod options;
 mod publishing;
 

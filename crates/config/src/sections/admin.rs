@@ -119,6 +119,14 @@ fn token(text: &str) -> Result<&str, Wrong> {
     Ok(text)
 }
 
+/// Reads the token of an admin API from a file.
+///
+/// # Errors
+/// What is wrong with the file or the token, and what would be right.
+pub fn admin_token(path: &Path) -> Result<String, String> {
+    read_token(path).map_err(|(what, remedy)| format!("{what}: {remedy}"))
+}
+
 fn read_token(path: &Path) -> Result<String, Wrong> {
     let unreadable = |why: String| {
         let remedy = "make it a file that holds the token alone and that this user may read".to_owned();

@@ -22,7 +22,7 @@ mod tls;
 
 use crate::keys::SectionSpec;
 
-pub use admin::Admin;
+pub use admin::{Admin, admin_token};
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
 pub use backends::{BackendConfig, BackendName, ListenerConfig, ListenerProtocol};
 pub use classes::{ClassFile, ClassesConfig, class_costs};

@@ -3,7 +3,8 @@
 use plimsoll_wire::{FLOW_KEY_BYTES, Flow, TcpState};
 
 use crate::layout::{
-    CLIENT_WINDOW_MIN, HELD_HEAD_BYTES, Mac, SEEN, WINDOW_SCALE_MAX, flow_at, u32_at, u64_at,
+    CLIENT_WINDOW_MIN, HELD_HEAD_BYTES, Mac, NextHop, SEEN, TURN_BYTES, WINDOW_SCALE_MAX, flow_at, turn,
+    u32_at, u64_at,
 };
 use crate::ring::{FromRecord, HeldPacket};
 
@@ -17,6 +18,8 @@ const TOLD_AT: usize = HELD_HEAD_BYTES - 4;
 const NUMBERED: u32 = 1;
 const RESET: u32 = 4;
 const FORGED: u32 = 8;
+const KEPT: u32 = 0x10;
+const CLOSING: u32 = 0x20;
 
 /// What the packet router reports of a cloned connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +62,8 @@ pub struct CloneEntry {
     pub reset: bool,
     /// Whether more was acknowledged than can have been sent.
     pub forged: bool,
+    /// Whether its clone keeps the connection and has ended it.
+    pub closing: bool,
     /// The number of the next byte that the original expects from the client.
     pub expected_seq: u32,
 }
@@ -76,6 +81,7 @@ impl CloneEntry {
             packets: u64_at(bytes, 24),
             reset: u32_at(bytes, 56) & RESET != 0,
             forged: u32_at(bytes, 56) & FORGED != 0,
+            closing: u32_at(bytes, 56) & CLOSING != 0,
             expected_seq: u32_at(bytes, 72),
         }
     }
@@ -100,6 +106,14 @@ pub(super) fn numbered(state: &TcpState, now_ns: u64) -> [u8; CLONE_ENTRY_BYTES]
     for (to, word) in bytes[56..].chunks_exact_mut(4).zip(words) {
         to.copy_from_slice(&word.to_ne_bytes());
     }
+    bytes
+}
+
+/// Leads a flow to a clone that keeps its connection.
+pub(super) fn turn_all(flow: &Flow, next_hop: &NextHop, closing: bool) -> [u8; TURN_BYTES] {
+    let mut bytes = turn(flow, next_hop, 0);
+    let marks = if closing { KEPT | CLOSING } else { KEPT };
+    bytes[TURN_BYTES - 4..].copy_from_slice(&marks.to_ne_bytes());
     bytes
 }
 

@@ -168,6 +168,16 @@ impl PacketRouter {
         Self::run(&self.lead, &mut turn(flow, next_hop, 0)).map(|verdict| verdict == 0)
     }
 
+    /// From now on all packets of `flow` go to the clone, which keeps the connection; with `closing` it has ended it, and a SYN
+    /// begins another one, for this machine. False when there is no such flow.
+    ///
+    /// # Errors
+    /// As [`PacketRouter::lead`].
+    pub fn lead_all(&self, flow: &Flow, next_hop: &NextHop, closing: bool) -> Result<bool, DatapathError> {
+        next_hop.check()?;
+        Self::run(&self.lead, &mut layout::turn_all(flow, next_hop, closing)).map(|verdict| verdict == 0)
+    }
+
     /// From now on all packets of `flow` are held. False when there is no such flow.
     ///
     /// # Errors
@@ -248,6 +258,16 @@ impl PacketRouter {
         frame::set_macs(&mut frame, next_hop.mac, next_hop.own_mac);
         inject::send(self.emit.as_fd(), next_hop.ifindex, &frame)?;
         Ok(of_stream)
+    }
+
+    /// Sends a held packet on to the clone as it is.
+    ///
+    /// # Errors
+    /// As [`PacketRouter::send_on`].
+    pub fn pass_on(&self, packet: &HeldPacket, next_hop: &NextHop) -> Result<(), DatapathError> {
+        let mut frame = frame::with_checksum(&packet.frame)?;
+        frame::set_macs(&mut frame, next_hop.mac, next_hop.own_mac);
+        inject::send(self.emit.as_fd(), next_hop.ifindex, &frame)
     }
 
     /// The program's counters.

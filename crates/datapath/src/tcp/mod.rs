@@ -82,6 +82,17 @@ pub fn discard(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::connect_unspec(fd)?)
 }
 
+/// Like [`discard`], for a connection of which another process has a copy: that one sees it reset.
+///
+/// # Errors
+///
+/// The kernel's; the connection may still be there.
+pub fn take_away(fd: BorrowedFd<'_>) -> io::Result<()> {
+    discard(fd)?;
+    // In repair mode, its reads would be invalid.
+    set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_OFF_SILENTLY])
+}
+
 /// Bytes that the client has not acknowledged, and our FIN counted as one.
 ///
 /// # Errors
@@ -89,6 +100,33 @@ pub fn discard(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// The kernel's.
 pub fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> io::Result<usize> {
     sys::queued_bytes(fd, libc::TIOCOUTQ)
+}
+
+/// Bytes that were written to a connection since it is in this kernel, with those that it began with in its send queue.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn written_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    /// The place of `tcpi_bytes_acked` in `struct tcp_info`, and what comes up to its end, in 32-bit numbers.
+    const ACKNOWLEDGED: usize = 30;
+    const INFO: usize = ACKNOWLEDGED + 2;
+    let acknowledged = || {
+        let info: [u32; INFO] = tcp(fd, libc::TCP_INFO)?;
+        let [b0, b1, b2, b3] = info[ACKNOWLEDGED].to_ne_bytes();
+        let [b4, b5, b6, b7] = info[ACKNOWLEDGED + 1].to_ne_bytes();
+        Ok::<_, io::Error>(u64::from_ne_bytes([b0, b1, b2, b3, b4, b5, b6, b7]))
+    };
+    let mut before = acknowledged()?;
+    loop {
+        let queued = unacknowledged_bytes(fd)? as u64;
+        let after = acknowledged()?;
+        // Otherwise an acknowledgment came between the two.
+        if before == after {
+            return Ok(before + queued);
+        }
+        before = after;
+    }
 }
 
 fn drop_filter() -> io::Result<BorrowedFd<'static>> {

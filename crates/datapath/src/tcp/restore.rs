@@ -80,8 +80,12 @@ pub fn restore(state: &TcpState) -> Result<Restored, RestoreError> {
 ///
 /// See [`RestoreError`]. The connection is gone then, silently.
 pub fn fast_forward(frozen: Frozen, state: &TcpState) -> Result<Restored, RestoreError> {
-    let frozen_for_s = u32::try_from(frozen.frozen_for().as_secs()).unwrap_or(u32::MAX);
-    let fd = frozen.into_fd();
+    let frozen_for = frozen.frozen_for();
+    advance(frozen.into_fd(), frozen_for, state)
+}
+
+fn advance(fd: OwnedFd, frozen_for: Duration, state: &TcpState) -> Result<Restored, RestoreError> {
+    let frozen_for_s = u32::try_from(frozen_for.as_secs()).unwrap_or(u32::MAX);
     let timestamp = match state.timestamp {
         Some(_) => {
             let [now] = tcp(fd.as_fd(), libc::TCP_TIMESTAMP).restoring("TCP_TIMESTAMP")?;
@@ -178,6 +182,16 @@ fn fill_queues(state: &TcpState, fd: BorrowedFd<'_>, sent: &[u8]) -> Result<bool
 }
 
 impl Restored {
+    /// Brings the connection, which does not live yet, to a later state, as [`fast_forward`] does: another machine has had it for
+    /// so long.
+    ///
+    /// # Errors
+    ///
+    /// See [`RestoreError`]. The connection is gone then, silently.
+    pub fn advance(self, elsewhere_for: Duration, state: &TcpState) -> Result<Self, RestoreError> {
+        advance(self.fd, elsewhere_for, state)
+    }
+
     /// The connection lives: what was never sent is sent, what the client sends is taken. `SO_REUSEADDR` is on, so that a
     /// listener may take the port while the connection is there.
     ///

@@ -121,6 +121,41 @@ fn what_is_acknowledged_goes_on_and_what_is_sent_stays() {
 }
 
 #[test]
+fn a_clone_that_keeps_a_connection_gets_all() {
+    let mut world = world();
+    for pair in pairs() {
+        let flow = world.cloned(pair);
+        assert!(world.router.lead_all(&flow, &NEXT_HOP, false).unwrap());
+        let mut data = ack(pair, 500).payload(40);
+        data.seq = RECEIVED;
+        let mut end = ack(pair, 2000).numbers(RECEIVED + 40, ACKNOWLEDGED.wrapping_add(2000));
+        end.flags |= FIN;
+        // Two numbers that lie far from the client's.
+        let strange =
+            ack(pair, 90).numbers(RECEIVED.wrapping_sub(1 << 30), ACKNOWLEDGED.wrapping_add(1 << 30));
+        for packet in
+            [&data, &end, &Packet::new(pair.0, pair.1, SYN), &Packet::new(pair.0, pair.1, RST), &strange]
+        {
+            assert_eq!(world.see(packet), PacketVerdict::Redirect);
+        }
+        let entry = world.entry(&flow);
+        assert_eq!(entry.last_ack, Some(ACKNOWLEDGED.wrapping_add(2000)));
+        assert_eq!((entry.expected_seq, entry.reset, entry.closing), (RECEIVED + 40, false, false));
+        world.router.lead_here(&flow).unwrap();
+        assert_eq!(world.see(&data), PacketVerdict::Drop);
+        assert!(matches!(&world.told()[..], [event] if is_packet(event, &data)));
+        // It has ended the connection: another one is for this machine.
+        assert!(world.router.lead_all(&flow, &NEXT_HOP, true).unwrap());
+        assert!(world.entry(&flow).closing);
+        assert_eq!(world.see(&end), PacketVerdict::Redirect);
+        assert_eq!(world.see(&Packet::new(pair.0, pair.1, SYN | ACK)), PacketVerdict::Redirect);
+        assert_eq!(world.see(&Packet::new(pair.0, pair.1, SYN)), PacketVerdict::Pass);
+        assert_eq!(world.router.get(&flow).unwrap(), None);
+        assert!(!world.router.lead_all(&flow, &NEXT_HOP, false).unwrap());
+    }
+}
+
+#[test]
 fn all_is_held_until_it_is_led() {
     let mut world = world();
     let [pair, _] = pairs();

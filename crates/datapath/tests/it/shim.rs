@@ -17,7 +17,8 @@ use rustix::thread::set_thread_res_uid;
 
 use crate::shim_server::{Server, answer, answered, connection, get, given_back, large, let_go, silent};
 
-const KEEP: Header = Header { give_back_at_next_request: false, head_request: false, head_size_bytes: 0 };
+const KEEP: Header =
+    Header { give_back_at_next_request: false, head_request: false, head_size_bytes: 0, no_end: false };
 const GIVE_BACK: Header = Header { give_back_at_next_request: true, ..KEEP };
 
 #[test]

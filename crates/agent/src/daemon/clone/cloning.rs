@@ -15,43 +15,43 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use plimsoll_datapath::tcp::{self, Frozen, QueueLimits, TcpState};
+use plimsoll_datapath::tcp::{self, Frozen, TcpState};
 use plimsoll_datapath::{AnswerEnd, CloneEntry, Flow};
-use plimsoll_wire::cloning::FromClone;
+use plimsoll_wire::cloning::{CloneRole, FromClone};
+use plimsoll_wire::message::MOST_HEAD_BYTES;
 use tokio::time::timeout_at;
 
 use super::super::client::ClientConnection;
 use super::super::head::Outline;
 use super::super::serve::BegunAnswer;
-use super::counters::CloneCounters;
+use super::counters::{CloneCounters, DeclineReason};
 use super::originals::{Original, inject};
 use super::peer_link::{PeerLink, PendingClone};
 use super::shared::CloneShared;
+use super::under_way::{NextClone, UnderWay};
 
 /// How often the entry is looked at, should the packet router's report be lost.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// What came of a request that another node should answer.
 pub(super) enum CarriedOver {
-    /// The client has the whole answer.
+    /// The client has the whole answer, and those of the requests that were answered in turn.
     Answered {
-        /// The status code.
-        status: u16,
-        /// Bytes of its content.
-        content_bytes: u64,
         /// Whether another request may follow.
         keep: bool,
     },
+    /// So it has, and its connection has ended in good order.
+    Closed,
     /// Nothing has happened: it is answered here.
-    Declined,
+    Declined(DeclineReason),
     /// The client's connection is gone.
     Lost,
 }
 
 /// What a clone is to do.
 pub(super) enum CloneTask<'a> {
-    /// Answer the request at the start of the client's input.
-    Whole(Outline),
+    /// Answer the request at the start of the client's input, and others after it.
+    Whole(Outline, &'a [NextClone]),
     /// Send the rest of an answer that has begun; its request is no part of the input any more.
     Rest(&'a BegunAnswer),
 }
@@ -63,52 +63,62 @@ pub(super) async fn answer_by_clone(
     flow: Flow,
     slot: &mut Option<ClientConnection>,
     task: CloneTask<'_>,
+    under_way: &mut UnderWay<'_>,
 ) -> CarriedOver {
     let began_at = Instant::now();
     let Some(client) = slot.take() else { return CarriedOver::Lost };
     if !client.is_whole() {
         *slot = Some(client);
-        return CarriedOver::Declined;
+        return CarriedOver::Declined(DeclineReason::ClientEnded);
     }
     let Ok((fd, input)) = client.into_parts() else { return CarriedOver::Lost };
     // In this order: whoever is held is known.
     let original = shared.originals.enter(flow);
-    let entered = Entered { shared, original, flow, in_doubt: false };
+    let entered = Entered { shared, original, flow, in_doubt: false, closing: false };
     if let Err(error) = shared.router.hold(&flow) {
         tracing::debug!(%error, "a connection is not cloned");
-        return entered.give_back(ClientConnection::new(fd, &input, shared.config.write_timeout), slot);
+        let client = ClientConnection::new(fd, &input, shared.config.write_timeout);
+        return entered.give_back(client, DeclineReason::NotFrozen, slot);
     }
     let frozen = match Frozen::freeze(fd) {
         Ok(frozen) => frozen,
         Err(failed) => {
             tracing::debug!(?flow, "a connection is not cloned: {}", failed.error);
             let client = ClientConnection::new(failed.fd, &input, shared.config.write_timeout);
-            return entered.give_back(client, slot);
+            return entered.give_back(client, DeclineReason::NotFrozen, slot);
         }
     };
     let cloning = Cloning { entered, frozen, input, began_at };
-    cloning.carry(link, slot, task).await
+    cloning.carry(link, slot, task, under_way).await
 }
 
 /// A connection that the router and the originals know. Dropped, its packets are for this machine's kernel again.
-struct Entered<'a> {
-    shared: &'a Arc<CloneShared>,
-    original: Arc<Original>,
-    flow: Flow,
+pub(super) struct Entered<'a> {
+    pub(super) shared: &'a Arc<CloneShared>,
+    pub(super) original: Arc<Original>,
+    pub(super) flow: Flow,
     /// Whether there may be a clone, whose answer nobody will follow to its end: then the client is reset.
     in_doubt: bool,
+    /// Whether the clone has ended the connection, and the router goes on leading its packets.
+    closing: bool,
 }
 
 impl Entered<'_> {
+    /// The clone has ended the connection: the router's entry stays.
+    pub(super) fn leave_closing(mut self) {
+        self.closing = true;
+    }
+
     fn give_back(
         self,
         client: std::io::Result<ClientConnection>,
+        why: DeclineReason,
         slot: &mut Option<ClientConnection>,
     ) -> CarriedOver {
         match client {
             Ok(client) => {
                 *slot = Some(client);
-                CarriedOver::Declined
+                CarriedOver::Declined(why)
             }
             Err(error) => {
                 tracing::warn!(%error, flow = ?self.flow, "a connection was lost");
@@ -120,6 +130,10 @@ impl Entered<'_> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
+        if self.closing {
+            self.shared.originals.leave(&self.original);
+            return;
+        }
         let entry = self.in_doubt.then(|| self.shared.router.get(&self.flow).ok().flatten()).flatten();
         if let Err(error) = self.shared.router.remove(&self.flow) {
             tracing::error!(%error, flow = ?self.flow, "the packet router keeps a connection");
@@ -137,20 +151,20 @@ impl Drop for Entered<'_> {
 }
 
 /// A frozen connection, and what was read of it before.
-struct Cloning<'a> {
+pub(super) struct Cloning<'a> {
     /// Behind `frozen`, which is dropped first: what comes then meets no socket, and the client hears that.
-    frozen: Frozen,
-    entered: Entered<'a>,
+    pub(super) frozen: Frozen,
+    pub(super) entered: Entered<'a>,
     input: BytesMut,
     began_at: Instant,
 }
 
 /// The end of a clone's answer.
-struct CloneAnswer {
-    end: u32,
-    status: u16,
-    content_bytes: u64,
-    keep: bool,
+pub(super) struct CloneAnswer {
+    pub(super) end: u32,
+    pub(super) status: u16,
+    pub(super) content_bytes: u64,
+    pub(super) keep: bool,
 }
 
 impl Cloning<'_> {
@@ -159,59 +173,72 @@ impl Cloning<'_> {
         link: &PeerLink,
         slot: &mut Option<ClientConnection>,
         task: CloneTask<'_>,
+        under_way: &mut UnderWay<'_>,
     ) -> CarriedOver {
         let shared = self.entered.shared;
         let flow = self.entered.flow;
-        let limits = QueueLimits::default();
-        let send_bytes = shared.config.state_bytes.saturating_sub(limits.receive_bytes);
-        let limits = QueueLimits { send_bytes, ..limits };
-        let mut state = match self.frozen.snapshot(&flow, &self.input, limits) {
+        let mut state = match self.frozen.snapshot(&flow, &self.input, shared.config.queue_limits()) {
             Ok(state) => state,
-            Err(why) => return self.thaw(slot, &why),
+            Err(why) => return self.thaw(slot, DeclineReason::NotFrozen, &why),
         };
         if let Err(why) = shared.router.number(&state) {
-            return self.thaw(slot, &why);
+            return self.thaw(slot, DeclineReason::NotFrozen, &why);
         }
-        // All that the client has sent so far. The clone gets the request alone, by its head.
+        // All that the client has sent so far. A clone that is to go gets the request alone, by its head.
         let received = std::mem::take(&mut state.receive_queue);
-        let (head, rest, sent) = match task {
-            CloneTask::Whole(outline) => {
-                let (head, rest) = received.split_at(outline.bytes.min(received.len()));
-                (head, rest, None)
+        let mut role = CloneRole::Once;
+        let (head, rest, sent, next) = match task {
+            CloneTask::Whole(_, []) if shared.keeps() && received.len() <= MOST_HEAD_BYTES => {
+                role = CloneRole::Keeps;
+                (&received[..], &[][..], None, &[][..])
             }
-            CloneTask::Rest(begun) => (&begun.head[..], &received[..], Some(begun.sent.clone())),
+            CloneTask::Whole(outline, next) => {
+                let (head, rest) = received.split_at(outline.bytes.min(received.len()));
+                (head, rest, None, next)
+            }
+            CloneTask::Rest(begun) => (&begun.head[..], &received[..], Some(begun.sent.clone()), &[][..]),
         };
         let mut bytes = Vec::with_capacity(state.encoded_bytes());
         state.encode(&mut bytes);
-        let Some(mut pending) = link.ask(&bytes, head, sent) else {
-            return self.thaw(slot, &"the link is lost");
+        let Some(mut pending) = link.ask(&bytes, head, sent, role) else {
+            return self.thaw(slot, DeclineReason::NoLink, &"the link is lost");
         };
         CloneCounters::count(&shared.counters.cloned);
         self.entered.in_doubt = true;
+        let ahead = self.ask_ahead(next, &bytes, rest);
         // A node that is alive answers; the link finds out whether it is.
         match pending.hear().await {
             Some(FromClone::Cloned { .. }) => {
-                let waited_ns = u64::try_from(self.began_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let waited = self.began_at.elapsed();
+                shared.counters.clone_time.0.add(waited);
+                let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
                 shared.counters.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
             }
             Some(FromClone::Refused { why, .. }) => {
-                return self.thaw(slot, &format_args!("its node refuses: {why:?}"));
+                return self.thaw(slot, DeclineReason::Refused, &format_args!("its node refuses: {why:?}"));
             }
             // Nobody knows whether there is a clone. The kernel tells the client.
             _ => return self.lost("its node did not answer"),
         }
-        match self.answered(&mut pending, &state).await {
-            Ok(answer) => self.go_on(slot, state, rest, &answer),
+        if role == CloneRole::Keeps {
+            return self.keep(pending, slot, under_way).await;
+        }
+        let answered = self.answered_in_turn(pending, ahead, &mut state, under_way).await;
+        match answered.and_then(|(answer, taken)| Ok((self.catch_up(&mut state, answer.end)?, answer, taken)))
+        {
+            Ok(((), answer, taken_bytes)) => {
+                self.go_on(slot, &state, rest.get(taken_bytes..).unwrap_or_default(), answer.keep)
+            }
             Err(why) => self.lost(why),
         }
     }
 
-    /// Waits until the client has the clone's whole answer.
-    async fn answered(
+    /// Waits until the client has the clone's whole answer; `None` if the clone refuses after all.
+    pub(super) async fn answered(
         &self,
         pending: &mut PendingClone,
         state: &TcpState,
-    ) -> Result<CloneAnswer, &'static str> {
+    ) -> Result<Option<CloneAnswer>, &'static str> {
         let Entered { shared, original, flow, .. } = &self.entered;
         if !shared.router.lead(flow, &pending.next_hop).unwrap_or(false) {
             return Err("its packets cannot be led to the clone");
@@ -228,6 +255,7 @@ impl Cloning<'_> {
                         break CloneAnswer { end, status, content_bytes, keep };
                     }
                     Some(FromClone::Ended { .. }) => return Err("its clone did not answer to the end"),
+                    Some(FromClone::Refused { .. }) => return Ok(None),
                     Some(_) => {}
                     None => return Err("the link to its clone was lost"),
                 },
@@ -235,12 +263,12 @@ impl Cloning<'_> {
             }
         };
         match shared.router.expect(flow, answer.end) {
-            Ok(AnswerEnd::Reached) => return Ok(answer),
+            Ok(AnswerEnd::Reached) => return Ok(Some(answer)),
             Ok(AnswerEnd::Ahead) => {}
             Ok(AnswerEnd::Exceeded) => return Err(self.forged()),
             Ok(AnswerEnd::Unknown) | Err(_) => return Err("the packet router lost it"),
         }
-        self.acknowledged(pending, answer).await
+        self.acknowledged(pending, answer).await.map(Some)
     }
 
     /// Waits until the client has acknowledged the answer's end.
@@ -292,27 +320,40 @@ impl Cloning<'_> {
         "more was acknowledged than was sent"
     }
 
-    /// Brings the original up to where the client is, and goes on with what the client has sent besides.
-    fn go_on(
-        self,
-        slot: &mut Option<ClientConnection>,
-        mut state: TcpState,
-        rest: &[u8],
-        answer: &CloneAnswer,
-    ) -> CarriedOver {
-        let Self { frozen, mut entered, .. } = self;
-        let Entered { shared, ref original, flow, .. } = entered;
-        // Until the socket is there, nothing may come.
-        let held = shared.router.lead_here(&flow);
+    /// Has packets held, and brings the state up to this end of an answer, which the client has.
+    pub(super) fn catch_up(&self, state: &mut TcpState, end: u32) -> Result<(), &'static str> {
+        let Entered { shared, original, flow, .. } = &self.entered;
+        let held = shared.router.lead_here(flow);
         original.lead_here();
-        let entry = held.and_then(|_| shared.router.get(&flow));
-        let Ok(Some(entry)) = entry else { return CarriedOver::Lost };
-        state.send_next = answer.end;
+        let entry =
+            held.and_then(|_| shared.router.get(flow)).ok().flatten().ok_or("the packet router lost it")?;
+        state.send_next = end;
         state.send_queue.clear();
         state.unsent_bytes = 0;
         state.window.send = entry.client_window;
         state.window.send_max = state.window.send_max.max(entry.client_window);
-        let client = tcp::fast_forward(frozen, &state).map_err(std::io::Error::other);
+        Ok(())
+    }
+
+    /// Brings the original, whose packets are held, up to this state, and goes on with what the client has sent besides.
+    pub(super) fn go_on(
+        self,
+        slot: &mut Option<ClientConnection>,
+        state: &TcpState,
+        rest: &[u8],
+        keep: bool,
+    ) -> CarriedOver {
+        let Self { frozen, mut entered, .. } = self;
+        let Entered { shared, flow, .. } = entered;
+        // A server behind the shim reads what follows itself.
+        let with_rest;
+        let (state, rest) = if shared.serve.reads_here() {
+            (state, rest)
+        } else {
+            with_rest = TcpState { receive_queue: rest.to_vec(), ..state.clone() };
+            (&with_rest, &b""[..])
+        };
+        let client = tcp::fast_forward(frozen, state).map_err(std::io::Error::other);
         let client = client.and_then(tcp::Restored::activate);
         let client = client.and_then(|fd| ClientConnection::new(fd, rest, shared.config.write_timeout));
         match client {
@@ -320,9 +361,7 @@ impl Cloning<'_> {
                 *slot = Some(client);
                 entered.in_doubt = false;
                 CloneCounters::count(&shared.counters.fast_forwarded);
-                CloneCounters::count(&shared.counters.clone_answers);
-                let CloneAnswer { status, content_bytes, keep, .. } = *answer;
-                CarriedOver::Answered { status, content_bytes, keep }
+                CarriedOver::Answered { keep }
             }
             Err(error) => {
                 tracing::warn!(%error, ?flow, "a connection was lost after its clone had answered");
@@ -333,18 +372,23 @@ impl Cloning<'_> {
     }
 
     /// Goes on here, as nothing has happened.
-    fn thaw(self, slot: &mut Option<ClientConnection>, why: &dyn std::fmt::Display) -> CarriedOver {
+    fn thaw(
+        self,
+        slot: &mut Option<ClientConnection>,
+        reason: DeclineReason,
+        why: &dyn std::fmt::Display,
+    ) -> CarriedOver {
         let Self { frozen, mut entered, input, .. } = self;
         entered.in_doubt = false;
         tracing::debug!(flow = ?entered.flow, "a connection is not cloned: {why}");
         let client = frozen.thaw();
         let limit = entered.shared.config.write_timeout;
         let client = client.and_then(|fd| ClientConnection::new(fd, &input, limit));
-        entered.give_back(client, slot)
+        entered.give_back(client, reason, slot)
     }
 
     /// Gives the connection up. Its client is reset.
-    fn lost(self, why: &str) -> CarriedOver {
+    pub(super) fn lost(self, why: &str) -> CarriedOver {
         tracing::debug!(flow = ?self.entered.flow, "a cloned connection is lost: {why}");
         CloneCounters::count(&self.entered.shared.counters.lost);
         CarriedOver::Lost

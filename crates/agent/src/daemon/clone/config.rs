@@ -1,8 +1,11 @@
 //! The configuration of a node.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use plimsoll_config::{AccessLog, Admin};
+use plimsoll_datapath::tcp::QueueLimits;
 use plimsoll_policy::PolicyChoice;
 use plimsoll_wire::Key;
 use plimsoll_wire::load::LoadGauge;
@@ -16,6 +19,35 @@ pub struct ClonePeer {
     pub name: String,
     /// Where it takes links; its links come from the same address.
     pub address: SocketAddr,
+}
+
+/// Where the loads come from by which a policy decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeLoads {
+    /// What this node has assigned itself.
+    Own,
+    /// Other nodes are asked before a choice.
+    Poll {
+        /// Nodes that are asked for a policy that looks at loads and does not ask by itself: 1 to 8.
+        size: u8,
+        /// The longest wait for their answers.
+        timeout: Duration,
+        /// For so long after it was sent an inquiry is shared, until it is answered.
+        max_age: Duration,
+    },
+    /// Other nodes announce theirs.
+    Broadcast {
+        /// Where announcements come in: an address of this node, or an IPv4 multicast group.
+        hear: SocketAddr,
+        /// Their mean distance, where they do not tell it themselves.
+        interval: Duration,
+    },
+}
+
+impl NodeLoads {
+    /// Two nodes are asked, and waited for 10 ms: as by default in `[load_information]`.
+    pub const POLL: Self =
+        Self::Poll { size: 2, timeout: Duration::from_millis(10), max_age: Duration::from_millis(1) };
 }
 
 /// The configuration of a node.
@@ -33,7 +65,7 @@ pub struct CloneConfig {
     pub interface: String,
     /// The addresses that clients connect to, at this node or at any other one.
     pub vips: Vec<SocketAddr>,
-    /// What answers: not a server behind the shim.
+    /// What answers.
     pub serve: ServeConfig,
     /// Says which node answers a request; the same at all nodes. `uri_hash` by default.
     pub policy: PolicyChoice,
@@ -42,6 +74,11 @@ pub struct CloneConfig {
     /// Bytes of content that an origin that accepted the client sends itself of a document that belongs to another node, whose
     /// clone sends the rest; 0 by default: the clone sends all. All nodes must have the same documents, with the same `ETag`.
     pub first_bytes: u64,
+    /// Whether a clone keeps the connection as long as the next requests are its node's own; false by default. Not for answers
+    /// that begin at the original, nor where clones are made ahead.
+    pub keeps: bool,
+    /// For how many pipelined requests to further nodes clones are made ahead; 0 by default.
+    pub ahead: usize,
     /// Threads that serve, 1 to 256; as many as there are CPUs by default.
     pub threads: usize,
     /// Most connections at once, clones included; 10,000 by default, 50,000 at most.
@@ -58,6 +95,20 @@ pub struct CloneConfig {
     pub link_timeout: Duration,
     /// Counts the requests that are being answered here.
     pub gauge: LoadGauge,
+    /// Where the policy's loads come from; [`NodeLoads::Own`] by default.
+    pub loads: NodeLoads,
+    /// The UDP port at which other nodes tell their loads, at the address of their links; 7401 by default.
+    pub load_port: u16,
+    /// How often nodes tell one another what a policy has seen that shares this; 1 s by default.
+    pub share_period: Duration,
+    /// How long what a node has told counts when nothing more is heard of it; 30 s by default.
+    pub share_keep: Duration,
+    /// The directory of the decision log; none by default.
+    pub decision_log: Option<PathBuf>,
+    /// The access log; none by default.
+    pub access_log: Option<AccessLog>,
+    /// Where metrics and the policy's state can be asked for; nowhere by default.
+    pub admin: Option<Admin>,
 }
 
 const MOST_PEERS: usize = 255;
@@ -77,6 +128,8 @@ impl CloneConfig {
             policy: PolicyChoice::new(&plimsoll_policy::policies::uri_hash::SPEC),
             min_bytes: 0,
             first_bytes: 0,
+            keeps: false,
+            ahead: 0,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             max_connections: 10_000,
             state_bytes: 4 << 20,
@@ -85,7 +138,20 @@ impl CloneConfig {
             drain_timeout: Duration::from_secs(10),
             link_timeout: Duration::from_millis(1500),
             gauge: LoadGauge::new(),
+            loads: NodeLoads::Own,
+            load_port: 7401,
+            share_period: Duration::from_secs(1),
+            share_keep: Duration::from_secs(30),
+            decision_log: None,
+            access_log: None,
+            admin: None,
         }
+    }
+
+    /// Bounds on what is queued on a connection that travels.
+    pub(super) fn queue_limits(&self) -> QueueLimits {
+        let limits = QueueLimits::default();
+        QueueLimits { send_bytes: self.state_bytes.saturating_sub(limits.receive_bytes), ..limits }
     }
 
     pub(super) fn check(&self) -> Result<(), AgentError> {
@@ -118,13 +184,37 @@ impl CloneConfig {
                 peer.name
             ));
         }
-        if matches!(self.serve, ServeConfig::Shim(_)) {
-            return wrong(
-                "a server behind the shim cannot be cloned yet: give an origin, or copy:…".to_owned(),
-            );
-        }
+        self.check_told()?;
         let Self { max_connections, state_bytes, threads, link_timeout, .. } = *self;
         CheckedLimits { max_connections, state_bytes, threads, link_timeout }.check()
+    }
+
+    /// Checks what is exchanged and told.
+    fn check_told(&self) -> Result<(), AgentError> {
+        let wrong = |what: &str| Err(AgentError::Config(what.to_owned()));
+        if let Some(Admin { address, token: None }) = &self.admin
+            && !address.ip().to_canonical().is_loopback()
+        {
+            return wrong("--admin: give --admin-token-file, or an address of loopback");
+        }
+        if self.load_port == 0 {
+            return wrong("--clone-load-port: give 1 to 65535");
+        }
+        if self.share_period < Duration::from_millis(50) || self.share_keep < self.share_period {
+            return wrong(
+                "what nodes have seen is told every 0.05 s at most, and kept for a period at least",
+            );
+        }
+        match self.loads {
+            NodeLoads::Poll { size, .. } if !(1..=8).contains(&size) => wrong("1 to 8 nodes can be asked"),
+            NodeLoads::Broadcast { hear, .. } if hear.ip().is_unspecified() || hear.port() == 0 => {
+                wrong("--clone-hear: give an address of this node, or a multicast group, and a port")
+            }
+            NodeLoads::Broadcast { hear, .. } if hear.is_ipv6() && hear.ip().is_multicast() => {
+                wrong("--clone-hear: give an IPv4 multicast group, or an address of this node")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -155,7 +245,6 @@ mod tests {
             wrong(|config| config.vips[0] = "10.0.0.2:80".parse().unwrap())
                 .contains("b is to be reached by it")
         );
-        assert!(wrong(|config| config.serve = ServeConfig::Shim("/run/x".into())).contains("shim"));
         assert!(wrong(|config| config.threads = 0).contains("0 threads"));
         assert!(wrong(|config| config.max_connections = 0).contains("0 connections"));
         assert!(wrong(|config| config.state_bytes = 0).contains("0 bytes"));

@@ -11,7 +11,7 @@ use http::Response;
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{self, Restored, TcpState};
 use plimsoll_origin::OriginBody;
-use plimsoll_wire::cloning::{CloneRefusal, FromClone, SentPart};
+use plimsoll_wire::cloning::{CloneRefusal, CloneRole, FromClone, SentPart};
 use plimsoll_wire::message::{AnswerReport, Conn};
 use tokio::task::spawn_local;
 
@@ -20,8 +20,10 @@ use super::super::head::{self, FoundHead, Outline};
 use super::super::serve::{AfterAnswer, Answer, Serve, rest, write_rest};
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
+use super::kept::{KeptClone, KeptWord};
 use super::original::NodeClosing;
 use super::shared::{CloneRoom, CloneShared, NodePhase};
+use super::shimmed;
 
 /// Bytes of an encoded state beyond its queues.
 const SPARE_BYTES: usize = 1024;
@@ -30,12 +32,38 @@ const SPARE_BYTES: usize = 1024;
 pub(super) struct ServerLink {
     pub(super) sink: FrameSink,
     /// By the number that the other node gave.
-    clones: RefCell<BTreeMap<u64, (Flow, u64)>>,
+    clones: RefCell<BTreeMap<u64, LinkClone>>,
+}
+
+/// A clone that came by a link.
+struct LinkClone {
+    flow: Flow,
+    number: u64,
+    /// For one that keeps its connection.
+    word: Rc<KeptWord>,
+    /// One that was made ahead.
+    fresh: Option<Box<FreshClone>>,
 }
 
 impl ServerLink {
     pub(super) fn new(sink: FrameSink) -> Self {
         Self { sink, clones: RefCell::default() }
+    }
+
+    /// Something was said to this clone.
+    pub(super) fn with_word(&self, conn: Conn, say: impl FnOnce(&KeptWord)) {
+        if let Some(clone) = self.clones.borrow().get(&conn.0) {
+            say(&clone.word);
+        }
+    }
+
+    /// The link is lost: what has not begun never will, and what keeps a connection ends it.
+    pub(super) fn end(&self, shared: &CloneShared) {
+        let mut clones = self.clones.borrow_mut();
+        clones.values().for_each(|clone| clone.word.close());
+        for (_, clone) in clones.extract_if(.., |_, clone| clone.fresh.is_some()) {
+            shared.clones.leave(&clone.flow, clone.number);
+        }
     }
 }
 
@@ -45,16 +73,21 @@ pub(super) struct CloneOrder<'a> {
     pub(super) state: &'a [u8],
     pub(super) head: &'a [u8],
     pub(super) sent: Option<SentPart>,
+    pub(super) role: CloneRole,
 }
 
 /// A clone that does not live yet.
-struct FreshClone {
-    conn: Conn,
-    flow: Flow,
-    number: u64,
-    restored: Restored,
-    head: Vec<u8>,
-    outline: Outline,
+pub(super) struct FreshClone {
+    pub(super) conn: Conn,
+    pub(super) flow: Flow,
+    pub(super) number: u64,
+    pub(super) restored: Restored,
+    role: CloneRole,
+    /// When it was made, and in which state, if it waits for its turn.
+    ahead: Option<(Instant, TcpState)>,
+    /// Of the request, and of others behind it if it keeps the connection.
+    pub(super) head: Vec<u8>,
+    pub(super) outline: Outline,
     /// The rest that it sends, of an answer that has begun.
     rest: Option<Response<OriginBody>>,
     _room: CloneRoom,
@@ -96,14 +129,55 @@ fn tell(
     match made {
         Ok(clone) => {
             CloneCounters::count(&shared.counters.made);
-            link.clones.borrow_mut().insert(conn.0, (clone.flow, clone.number));
+            let (flow, number, word) = (clone.flow, clone.number, Rc::new(KeptWord::default()));
+            let run_now = clone.role != CloneRole::Ahead;
+            let (now, later) = if run_now { (Some(clone), None) } else { (None, Some(Box::new(clone))) };
+            let entry = LinkClone { flow, number, word: Rc::clone(&word), fresh: later };
+            link.clones.borrow_mut().insert(conn.0, entry);
             link.sink.push(&FromClone::Cloned { conn });
-            spawn_local(run(Arc::clone(shared), Rc::clone(link), clone));
+            if let Some(clone) = now {
+                spawn_local(run(Arc::clone(shared), Rc::clone(link), clone, word));
+            }
         }
         Err(why) => {
             tracing::debug!(conn = conn.0, ?why, "a clone was refused");
-            CloneCounters::count(&shared.counters.refused);
+            shared.counters.refused(why);
             link.sink.push(&FromClone::Refused { conn, why });
+        }
+    }
+}
+
+/// It is the turn of a clone that was made ahead.
+pub(super) fn begin(
+    shared: &Arc<CloneShared>,
+    link: &Rc<ServerLink>,
+    conn: Conn,
+    send_next: u32,
+    client_window: u32,
+) {
+    let mut clones = link.clones.borrow_mut();
+    let Some((mut clone, word)) =
+        clones.get_mut(&conn.0).and_then(|entry| Some((entry.fresh.take()?, Rc::clone(&entry.word))))
+    else {
+        return;
+    };
+    let Some((made_at, mut state)) = clone.ahead.take() else { return };
+    state.send_next = send_next;
+    state.send_queue.clear();
+    state.unsent_bytes = 0;
+    state.window.send = client_window;
+    state.window.send_max = state.window.send_max.max(client_window);
+    match clone.restored.advance(made_at.elapsed(), &state) {
+        Ok(restored) => {
+            clone.restored = restored;
+            spawn_local(run(Arc::clone(shared), Rc::clone(link), *clone, word));
+        }
+        Err(error) => {
+            tracing::debug!(%error, flow = ?clone.flow, "a clone could not begin");
+            clones.remove(&conn.0);
+            shared.clones.leave(&clone.flow, clone.number);
+            shared.counters.refused(CloneRefusal::Kernel);
+            link.sink.push(&FromClone::Refused { conn, why: CloneRefusal::Kernel });
         }
     }
 }
@@ -111,7 +185,7 @@ fn tell(
 /// The original has gone on.
 pub(super) fn over(shared: &CloneShared, link: &ServerLink, conn: Conn) {
     let clone = link.clones.borrow_mut().remove(&conn.0);
-    if let Some((flow, number)) = clone {
+    if let Some(LinkClone { flow, number, .. }) = clone {
         shared.clones.discard(&flow, number);
     }
 }
@@ -124,14 +198,24 @@ fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClo
         return Err(CloneRefusal::BadState);
     }
     let outline = match head::find(order.head) {
-        FoundHead::Request(outline) if outline.bytes == order.head.len() => outline,
+        FoundHead::Request(outline)
+            if outline.bytes == order.head.len() || order.role == CloneRole::Keeps =>
+        {
+            outline
+        }
         _ => return Err(CloneRefusal::BadState),
     };
-    let state = TcpState::decode(order.state).map_err(|error| {
+    let mut state = TcpState::decode(order.state).map_err(|error| {
         tracing::warn!(%error, "a state could not be understood");
         CloneRefusal::BadState
     })?;
     let flow = state.flow;
+    if !shared.serve.reads_here() && order.role != CloneRole::Once {
+        tracing::warn!(
+            "a server behind the shim answers one request of a clone; the other node is to have no --clone-keep or --clone-ahead"
+        );
+        return Err(CloneRefusal::BadState);
+    }
     if !shared.config.vips.contains(&flow.vip) || !state.receive_queue.is_empty() {
         tracing::warn!(vip = %flow.vip, "a clone of a connection that cannot be cloned here");
         return Err(CloneRefusal::BadState);
@@ -142,22 +226,32 @@ fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClo
         tracing::debug!(%error, ?flow, "a clone was not made");
         CloneRefusal::Kernel
     };
+    // A server behind the shim reads the request from the socket.
+    if !shared.serve.reads_here() {
+        state.receive_queue = order.head.to_vec();
+    }
     let restored = tcp::restore(&state).map_err(|error| kernel(&error))?;
     let copy = restored.as_fd().try_clone_to_owned().map_err(|error| kernel(&error))?;
     let number = shared.clones.enter(flow, copy);
-    let head = order.head.to_vec();
-    Ok(FreshClone { conn: order.conn, flow, number, restored, head, outline, rest: None, _room: room })
+    let (head, role) = (order.head.to_vec(), order.role);
+    let ahead = (role == CloneRole::Ahead).then(|| (Instant::now(), state));
+    let conn = order.conn;
+    Ok(FreshClone { conn, flow, number, restored, role, ahead, head, outline, rest: None, _room: room })
 }
 
-async fn run(shared: Arc<CloneShared>, link: Rc<ServerLink>, clone: FreshClone) {
+async fn run(shared: Arc<CloneShared>, link: Rc<ServerLink>, clone: FreshClone, word: Rc<KeptWord>) {
     let (conn, flow, number) = (clone.conn, clone.flow, clone.number);
     let mut phase = shared.phase.subscribe();
     let mut slot = None;
     let ended = tokio::select! {
         biased;
         _ = phase.wait_for(|phase| *phase == NodePhase::Cut) => false,
-        () = answer_and_go(&shared, &link.sink, clone, &mut slot) => true,
+        () = answer_and_go(&shared, &link.sink, clone, word, &mut slot) => true,
     };
+    if !ended && !shared.serve.reads_here() {
+        // Its server has it. The original tells the client.
+        shared.clones.discard(&flow, number);
+    }
     shared.clones.leave(&flow, number);
     link.clones.borrow_mut().remove(&conn.0);
     if let Some(client) = slot.take()
@@ -171,10 +265,14 @@ async fn answer_and_go(
     shared: &CloneShared,
     sink: &FrameSink,
     clone: FreshClone,
+    word: Rc<KeptWord>,
     slot: &mut Option<ClientConnection>,
 ) {
     let began_at = Instant::now();
-    let FreshClone { conn, flow, number, restored, head, outline, rest, _room } = clone;
+    if let Serve::Shim(path) = &shared.serve {
+        return shimmed::answer(shared, sink, clone, path).await;
+    }
+    let FreshClone { conn, flow, number, restored, role, head, outline, rest, _room, .. } = clone;
     let lives =
         restored.activate().and_then(|fd| ClientConnection::new(fd, &head, shared.config.write_timeout));
     let Some(mut session) = shared.serve.session() else { return };
@@ -195,6 +293,7 @@ async fn answer_and_go(
     if let Some(access) = access {
         access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
     }
+    shared.counters.made_content_bytes.add(answer.content_bytes);
     let whole = answer.complete && answer.then != AfterAnswer::Abort;
     let keep = answer.then == AfterAnswer::KeepAlive;
     let ended = report(Answer { complete: whole, ..answer }, began_at);
@@ -207,6 +306,10 @@ async fn answer_and_go(
         return;
     }
     CloneCounters::count(&shared.counters.answered_as_clone);
+    if role == CloneRole::Keeps {
+        let kept = KeptClone::new(shared, sink, conn, flow, word);
+        return kept.converse(slot, &mut session, answer.then).await;
+    }
     let is_here = || shared.clones.is_here(&flow, number);
     go(shared, sink, slot, is_here).await;
 }
@@ -233,7 +336,7 @@ async fn go(
 }
 
 /// Waits until the client has acknowledged everything. False when it makes no progress for this long, or the clone is gone.
-async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -> bool) -> bool {
+pub(super) async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -> bool) -> bool {
     const FIRST_PAUSE: Duration = Duration::from_millis(2);
     const LONGEST_PAUSE: Duration = Duration::from_millis(250);
     let mut least_bytes = usize::MAX;
@@ -254,7 +357,7 @@ async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -
     }
 }
 
-fn report(answer: Answer, began_at: Instant) -> AnswerReport {
+pub(super) fn report(answer: Answer, began_at: Instant) -> AnswerReport {
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     let total_us = micros(began_at.elapsed());
     let first_byte_us =

@@ -1,15 +1,25 @@
 //! Which node answers a request: any policy, asked through the core, as by a front-end.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod begin;
+mod look;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use plimsoll_decisions::{LogWriter, MaybeLogged};
+use plimsoll_exchange::cluster_number;
+use plimsoll_observe::Reason;
 use plimsoll_policy::{
-    AdmissionControl, Assigned, BackendId, BuildContext, Cluster, Core, Ending, Health, LruMap, Offered,
-    PolicyChoice, Request, TargetId, Time, Weight,
+    Assigned, BackendId, Candidates, Core, Ending, Health, LoadReport, LruMap, Offered, Request, TargetId,
+    Time,
 };
 
 use super::super::config::AgentError;
 use super::config::CloneConfig;
+use super::polls::AsksNodes;
+pub(super) use look::{MappingLook, NodeLook, TargetLook};
 
 /// Where a request is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +29,36 @@ pub(super) enum NodePlace {
     Peer(usize),
 }
 
+/// Why a request goes where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlaceReason {
+    /// The policy has chosen, for this reason.
+    Chosen(Reason),
+    /// Its document is known to be small: answered here, and the policy was not asked.
+    Small,
+    /// Other nodes have not the address that it came to.
+    OnlyHere,
+    /// The policy found no node.
+    NoNode,
+}
+
+impl PlaceReason {
+    /// The word for logs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Chosen(reason) => reason.name(),
+            Self::Small => "small",
+            Self::OnlyHere => "only_here",
+            Self::NoNode => "no_node",
+        }
+    }
+}
+
 /// A request that has its place.
 #[derive(Debug)]
 pub(super) struct MappedRequest {
     pub(super) place: NodePlace,
+    pub(super) reason: PlaceReason,
     target: TargetId,
     assigned: Option<Assigned>,
 }
@@ -43,43 +79,86 @@ const SIZES: usize = 1 << 16;
 pub(super) struct Mapping {
     began: Instant,
     min_bytes: u64,
+    policy: &'static str,
+    /// Whether reasons of choices are told.
+    tells_reasons: bool,
+    /// The decision log, waited for where nobody holds the lock.
+    log: Option<Arc<LogWriter>>,
     inner: Mutex<MappingState>,
 }
 
 struct MappingState {
-    core: Core,
+    core: Core<MaybeLogged>,
     last: Time,
     next_number: u64,
     next_tick: Option<Time>,
-    /// By back-end.
-    places: Vec<NodePlace>,
+    /// By back-end: its name and where it is.
+    nodes: Vec<(String, NodePlace)>,
     /// Of documents that were answered with.
     sizes_bytes: LruMap<u64>,
+    counts: MappingCounts,
+}
+
+/// What a mapping counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MappingCounts {
+    /// Requests that the policy has given to a node.
+    pub(super) assigned: u64,
+    /// Requests of small documents, about which it was not asked.
+    pub(super) small: u64,
+    /// Requests for which it found no node.
+    pub(super) rejected: u64,
+    /// Polls of nodes before a choice.
+    pub(super) polls: u64,
+    /// Loads that nodes have told.
+    pub(super) reports: u64,
+}
+
+/// A poll that nobody waits for any more, unless it was answered, is given up.
+struct PollUnderWay<'a> {
+    mapping: &'a Mapping,
+    number: u64,
+}
+
+impl Drop for PollUnderWay<'_> {
+    fn drop(&mut self) {
+        let (mut inner, now) = self.mapping.inner();
+        // Without effect where it has ended.
+        inner.core.give_up(self.number, now);
+    }
 }
 
 impl Mapping {
     /// All nodes in the order of their names, so that each has the same ones.
+    ///
+    /// # Errors
+    /// When the policy cannot work here, or the decision log cannot be opened.
     pub(super) fn new(config: &CloneConfig) -> Result<Self, AgentError> {
-        let policy = build(&config.policy)?;
-        let mut core = Core::new(policy, Cluster::new(0), AdmissionControl::UNLIMITED);
-        let peers = config.peers.iter().enumerate();
-        let mut nodes: Vec<_> = peers.map(|(number, peer)| (&*peer.name, NodePlace::Peer(number))).collect();
-        nodes.push((&*config.name, NodePlace::Here));
-        nodes.sort_unstable_by_key(|(name, _)| *name);
-        for (name, place) in &nodes {
-            let key = TargetId::from_key(name.as_bytes()).0;
-            let joined = core.join(name, key, Weight::ONE, Time::ZERO);
-            let b = joined.map_err(|error| AgentError::Config(error.to_string()))?;
-            // Until there is a link.
-            if matches!(place, NodePlace::Peer(_)) {
-                core.set_health(b, Health::Down, Time::ZERO);
-            }
-        }
-        let next_tick = core.tick_interval().map(|interval| Time::ZERO + interval);
-        let places = nodes.into_iter().map(|(_, place)| place).collect();
-        let sizes_bytes = LruMap::new(SIZES);
-        let inner = MappingState { core, last: Time::ZERO, next_number: 0, next_tick, places, sizes_bytes };
-        Ok(Self { began: Instant::now(), min_bytes: config.min_bytes, inner: Mutex::new(inner) })
+        let begun = begin::begin(config)?;
+        let log = begun.core.witness().0.as_ref().map(|log| Arc::clone(log.writer()));
+        let next_tick = begun.core.tick_interval().map(|interval| Time::ZERO + interval);
+        let inner = MappingState {
+            core: begun.core,
+            last: Time::ZERO,
+            next_number: 0,
+            next_tick,
+            nodes: begun.nodes,
+            sizes_bytes: LruMap::new(SIZES),
+            counts: MappingCounts::default(),
+        };
+        Ok(Self {
+            began: Instant::now(),
+            min_bytes: config.min_bytes,
+            policy: config.policy.spec.name,
+            tells_reasons: config.access_log.is_some(),
+            log,
+            inner: Mutex::new(inner),
+        })
+    }
+
+    /// The policy's name.
+    pub(super) fn policy(&self) -> &'static str {
+        self.policy
     }
 
     fn inner(&self) -> (MutexGuard<'_, MappingState>, Time) {
@@ -95,30 +174,62 @@ impl Mapping {
     }
 
     /// Says who answers. A document that is known to be small is answered here, and so is all for an address that only this
-    /// node has.
-    pub(super) fn place(&self, target: &[u8], here_only: bool) -> MappedRequest {
+    /// node has. `asks` carries polls.
+    pub(super) async fn place(&self, target: &[u8], here_only: bool, asks: &AsksNodes) -> MappedRequest {
         let target = TargetId::from_key(target);
+        let (number, before, asked) = match self.offer(target, here_only, asks) {
+            Ok(placed) => return placed,
+            Err(poll) => poll,
+        };
+        let under_way = PollUnderWay { mapping: self, number };
+        let heard = asks.poll(asked).await;
         let (mut inner, now) = self.inner();
+        let answers: Vec<_> = inner.core.view().answers(heard).collect();
+        let offered = inner.core.answer(number, &answers, now);
+        let placed = inner.placed(target, before.as_deref(), offered);
+        let probes = inner.probes(asks, now);
+        drop(inner);
+        drop(under_way);
+        asks.probe(probes);
+        placed
+    }
+
+    /// The place, or whom to ask: the request's number, its target's nodes before, and those to ask.
+    fn offer(
+        &self,
+        target: TargetId,
+        here_only: bool,
+        asks: &AsksNodes,
+    ) -> Result<MappedRequest, (u64, Option<Vec<BackendId>>, Candidates)> {
+        let (mut inner, now) = self.inner();
+        let here = |reason| Ok(MappedRequest { place: NodePlace::Here, reason, target, assigned: None });
+        if here_only {
+            return here(PlaceReason::OnlyHere);
+        }
         let size_bytes = inner.sizes_bytes.get_mut(target).copied();
-        if here_only || size_bytes.is_some_and(|bytes| bytes < self.min_bytes) {
-            return MappedRequest { place: NodePlace::Here, target, assigned: None };
+        if size_bytes.is_some_and(|bytes| bytes < self.min_bytes) {
+            inner.counts.small += 1;
+            return here(PlaceReason::Small);
         }
         let number = inner.next_number;
         inner.next_number += 1;
+        let before = self.tells_reasons.then(|| inner.core.policy().server_set(target));
         let request = Request { size_bytes, ..Request::of(number, target) };
         let mut offered = inner.core.offer(&request, now);
         if let Offered::Poll(asked) = offered {
-            // Nobody carries polls between nodes: their own counts answer.
+            inner.counts.polls += 1;
+            if asks.can_ask() {
+                return Err((number, before, asked));
+            }
+            // This node's own counts answer.
             let answers: Vec<_> = inner.core.view().answers(asked).collect();
             offered = inner.core.answer(number, &answers, now).unwrap_or(offered);
         }
-        match offered {
-            Offered::Assigned(assigned) => {
-                let place = inner.places.get(assigned.backend.index()).copied().unwrap_or(NodePlace::Here);
-                MappedRequest { place, target, assigned: Some(assigned) }
-            }
-            _ => MappedRequest { place: NodePlace::Here, target, assigned: None },
-        }
+        let placed = inner.placed(target, before.as_deref(), Some(offered));
+        let probes = inner.probes(asks, now);
+        drop(inner);
+        asks.probe(probes);
+        Ok(placed)
     }
 
     /// A request that has its place has ended.
@@ -141,101 +252,105 @@ impl Mapping {
     /// A peer can be asked for clones now, or no longer.
     pub(super) fn set_up(&self, peer: usize, up: bool) {
         let (mut inner, now) = self.inner();
-        if let Some(index) = inner.places.iter().position(|place| *place == NodePlace::Peer(peer)) {
+        if let Some(backend) = inner.backend_of(NodePlace::Peer(peer)) {
             let health = if up { Health::Up } else { Health::Down };
-            inner.core.set_health(BackendId::new(index), health, now);
+            inner.core.set_health(backend, health, now);
+        }
+    }
+
+    /// Where a back-end is.
+    pub(super) fn place_of(&self, backend: BackendId) -> Option<NodePlace> {
+        self.inner().0.nodes.get(backend.index()).map(|(_, place)| *place)
+    }
+
+    /// A node has told its load.
+    pub(super) fn report(&self, report: &LoadReport) {
+        let (mut inner, now) = self.inner();
+        inner.counts.reports += 1;
+        inner.core.report(report, now);
+    }
+
+    /// A node tells no load any more: it counts as loaded like the others.
+    pub(super) fn report_neutral(&self, backend: BackendId) {
+        let (mut inner, now) = self.inner();
+        if let Some(load) = inner.core.view().neutral_load(backend) {
+            inner.core.report(&LoadReport::of(backend, load), now);
+        }
+    }
+
+    /// What the policy has seen and shares with other nodes, with the cluster by which it has; `None` where it shares nothing.
+    pub(super) fn seen(&self) -> Option<(u64, Vec<(u64, u64)>)> {
+        let (inner, _) = self.inner();
+        let seen = inner.core.policy().seen()?;
+        Some((cluster_number(inner.core.view()), seen))
+    }
+
+    /// The sum over all nodes came.
+    pub(super) fn share(&self, sum: &[(u64, u64)]) {
+        let (mut inner, now) = self.inner();
+        inner.core.share(sum, now);
+    }
+
+    /// Writes what the decision log has gathered, and waits for that; false when there is no log.
+    pub(super) fn sync_log(&self) -> bool {
+        let Some(writer) = &self.log else { return false };
+        if let Some(log) = &mut self.inner().0.core.witness_mut().0 {
+            log.hand_over();
+        }
+        writer.flush();
+        true
+    }
+
+    /// Ends the decision log, which then is complete. Waits for the disk.
+    pub(super) fn close_log(&self) {
+        let witness = self.inner().0.core.witness_mut().0.take();
+        if let Some(mut log) = witness {
+            log.hand_over();
+        }
+        // The writer closes when its last owner drops it.
+        if let Some(writer) = &self.log {
+            writer.flush();
         }
     }
 }
 
-fn build(choice: &PolicyChoice) -> Result<Box<dyn plimsoll_policy::Policy>, AgentError> {
-    choice.build(&BuildContext::default()).map_err(|error| AgentError::Config(error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::config::ClonePeer;
-    use super::*;
-    use crate::daemon::ServeConfig;
-    use plimsoll_wire::Key;
-
-    fn mapping(own: &str) -> Mapping {
-        with_least(own, 0)
+impl MappingState {
+    fn backend_of(&self, place: NodePlace) -> Option<BackendId> {
+        self.nodes.iter().position(|(_, other)| *other == place).map(BackendId::new)
     }
 
-    fn with_least(own: &str, min_bytes: u64) -> Mapping {
-        let listen = "10.0.0.1:7400".parse().unwrap();
-        let serve = ServeConfig::Copy("127.0.0.1:80".parse().unwrap());
-        let mut config = CloneConfig::new(own, listen, Key::new([1; 32]), serve);
-        config.min_bytes = min_bytes;
-        config.peers = ["c", "a", "b"]
-            .into_iter()
-            .filter(|name| *name != own)
-            .map(|name| ClonePeer { name: name.to_owned(), address: "10.0.0.2:7400".parse().unwrap() })
-            .collect();
-        Mapping::new(&config).unwrap()
+    fn placed(
+        &mut self,
+        target: TargetId,
+        before: Option<&[BackendId]>,
+        offered: Option<Offered>,
+    ) -> MappedRequest {
+        let Some(Offered::Assigned(assigned)) = offered else {
+            self.counts.rejected += 1;
+            return MappedRequest {
+                place: NodePlace::Here,
+                reason: PlaceReason::NoNode,
+                target,
+                assigned: None,
+            };
+        };
+        self.counts.assigned += 1;
+        let place = self.nodes.get(assigned.backend.index()).map_or(NodePlace::Here, |(_, place)| *place);
+        let tracked = self.core.policy().tracked_targets();
+        let reason = PlaceReason::Chosen(Reason::of_choice(before, assigned.backend, tracked));
+        MappedRequest { place, reason, target, assigned: Some(assigned) }
     }
 
-    fn name(own: &str, place: NodePlace) -> String {
-        let others: Vec<_> = ["c", "a", "b"].into_iter().filter(|name| *name != own).collect();
-        match place {
-            NodePlace::Here => own.to_owned(),
-            NodePlace::Peer(number) => others[number].to_owned(),
+    /// Whom the policy wants to be asked, for nobody. Where nobody can ask, this node's own counts answer.
+    fn probes(&mut self, asks: &AsksNodes, now: Time) -> Candidates {
+        let probes = self.core.take_probes();
+        if asks.can_ask() {
+            return probes;
         }
-    }
-
-    #[test]
-    fn all_nodes_agree() {
-        let nodes = ["a", "b", "c"].map(|own| (own, mapping(own)));
-        for (_, mapping) in &nodes {
-            (0..2).for_each(|peer| mapping.set_up(peer, true));
+        for &backend in probes.as_slice() {
+            let load = self.core.view().load(backend);
+            self.core.report(&LoadReport::of(backend, load), now);
         }
-        let mut seen = std::collections::BTreeMap::new();
-        for number in 0..300 {
-            let target = format!("/{number}");
-            let found = nodes.each_ref().map(|(own, mapping)| {
-                let placed = mapping.place(target.as_bytes(), false);
-                let found = name(own, placed.place);
-                mapping.ended(&placed, MappedEnd::Answered { content_bytes: 1, whole: false });
-                found
-            });
-            assert!(found.iter().all(|other| *other == found[0]), "{target}: {found:?}");
-            *seen.entry(found[0].clone()).or_insert(0) += 1;
-        }
-        assert!(seen.len() == 3 && seen.values().all(|&count| count > 50), "{seen:?}");
-    }
-
-    #[test]
-    fn without_links_all_is_answered_here() {
-        let mapping = mapping("a");
-        for number in 0..50 {
-            let placed = mapping.place(format!("/{number}").as_bytes(), false);
-            assert_eq!(placed.place, NodePlace::Here);
-            mapping.ended(&placed, MappedEnd::Failed);
-        }
-        mapping.set_up(0, true);
-        assert!((0..50).all(|n| mapping.place(format!("/{n}").as_bytes(), true).place == NodePlace::Here));
-        let places: Vec<_> =
-            (0..50).map(|n| mapping.place(format!("/{n}").as_bytes(), false).place).collect();
-        assert!(places.contains(&NodePlace::Peer(0)) && places.contains(&NodePlace::Here));
-    }
-
-    #[test]
-    fn what_is_known_to_be_small_is_answered_here() {
-        let mapping = with_least("a", 1000);
-        (0..2).for_each(|peer| mapping.set_up(peer, true));
-        let elsewhere = |target: &str| mapping.place(target.as_bytes(), false).place != NodePlace::Here;
-        let targets: Vec<_> = (0..100).map(|n| format!("/{n}")).filter(|target| elsewhere(target)).collect();
-        assert!(targets.len() > 30);
-        for (number, target) in targets.iter().enumerate() {
-            let content_bytes = if number % 2 == 0 { 999 } else { 1000 };
-            let mapped = mapping.place(target.as_bytes(), false);
-            mapping.ended(&mapped, MappedEnd::Answered { content_bytes, whole: true });
-            assert_eq!(elsewhere(target), number % 2 == 1, "{target}");
-            // A part says nothing of the whole.
-            let mapped = mapping.place(target.as_bytes(), false);
-            mapping.ended(&mapped, MappedEnd::Answered { content_bytes: 5, whole: false });
-            assert_eq!(elsewhere(target), number % 2 == 1, "{target}");
-        }
+        Candidates::NONE
     }
 }

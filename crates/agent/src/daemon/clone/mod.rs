@@ -3,25 +3,39 @@
 //!
 //! Each thread has connections, and a link to each other node for the clones that it asks for. `original` leads a connection from
 //! request to request; `mapping` says which node answers; `cloning` has a clone made by way of a `peer_link`, waits for the end of
-//! its answer, and brings the original up to there. `made` is the other side: it makes clones that come by a `server_link`, and has
+//! its answer, and brings the original up to there. `shimmed` does the same for a server behind the shim, which gets sockets. `made` is the other side: it makes clones that come by a `server_link`, and has
 //! them answer. `originals` and `clones` know the connections that it is
 //! about. `frames` is what both kinds of links have in common.
+//!
+//! Loads of other nodes come by `polls` or as `announced`, and what policies share by `sharing`. `access` is the access log, `admin` the
+//! admin API; `told` runs both, and the exchange of loads, on a thread each.
 
+mod access;
+mod admin;
+mod ahead;
+mod announced;
 mod clones;
 mod cloning;
 mod config;
 mod counters;
 mod frames;
+mod keeping;
+mod kept;
 mod made;
 mod mapping;
 mod node;
 mod original;
 mod originals;
 mod peer_link;
+mod polls;
 mod server_link;
 mod shared;
+mod sharing;
+mod shimmed;
 mod threads;
+mod told;
+mod under_way;
 
-pub use config::{CloneConfig, ClonePeer};
+pub use config::{CloneConfig, ClonePeer, NodeLoads};
 pub use counters::CloneStats;
 pub use node::{CloneNode, PreparedCloneNode};

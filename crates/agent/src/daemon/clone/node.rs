@@ -18,6 +18,7 @@ use super::counters::CloneStats;
 use super::mapping::Mapping;
 use super::shared::{CloneShared, NodePhase};
 use super::threads::{start_events, start_links, start_serving};
+use super::told::{BegunTold, PreparedTold};
 
 /// The most connections that are cloned at a time.
 const CLONES: u32 = 65_536;
@@ -32,6 +33,7 @@ pub struct PreparedCloneNode {
     config: CloneConfig,
     serve: Serve,
     mapping: Mapping,
+    told: PreparedTold,
     listener: TcpListener,
     clients: Vec<TcpListener>,
     router: PacketRouter,
@@ -56,6 +58,7 @@ impl PreparedCloneNode {
         tcp::prepare().map_err(AgentError::Repair)?;
         let serve = Serve::of(&config.serve, &config.gauge)?;
         let mapping = Mapping::new(&config)?;
+        let told = PreparedTold::new(&config)?;
         let at = |address| move |error| AgentError::Listen { address, error };
         let listener = listen(config.listen).map_err(at(config.listen))?;
         let wanted = PacketRouterConfig {
@@ -69,7 +72,7 @@ impl PreparedCloneNode {
         let vips = add_vips(&config.vips, &config.interface)?;
         let listen_at = |vip: &SocketAddr| listen(*vip).map_err(at(*vip));
         let clients = config.vips.iter().map(listen_at).collect::<Result<_, _>>()?;
-        Ok(Self { config, serve, mapping, listener, clients, router, ring, vips })
+        Ok(Self { config, serve, mapping, told, listener, clients, router, ring, vips })
     }
 
     /// Takes clients and links.
@@ -77,11 +80,13 @@ impl PreparedCloneNode {
     /// # Errors
     /// When the system provides no threads.
     pub fn start(self) -> Result<CloneNode, AgentError> {
-        let Self { config, serve, mapping, listener, clients, router, ring, vips } = self;
+        let Self { config, serve, mapping, told, listener, clients, router, ring, vips } = self;
         let address = listener.local_addr();
         let address = address.map_err(|error| AgentError::Listen { address: config.listen, error })?;
         let count = config.threads;
-        let shared = Arc::new(CloneShared::new(config, router, serve, mapping));
+        let (parts, told): (_, BegunTold) = told.begin();
+        let admin = told.admin_address;
+        let shared = Arc::new(CloneShared::new(config, router, serve, mapping, parts));
         let (mut senders, mut threads) = (Vec::new(), Vec::new());
         for number in 0..count {
             let copies = clients.iter().map(TcpListener::try_clone).collect::<io::Result<_>>();
@@ -95,7 +100,8 @@ impl PreparedCloneNode {
         let (stop, stopped) = oneshot::channel();
         let links = start_links(Arc::clone(&shared), listener, senders, stopped)?;
         threads.push(start_events(Arc::clone(&shared), ring)?);
-        Ok(CloneNode { shared, vips, address, links, stop, threads })
+        threads.extend(told.start(&shared)?);
+        Ok(CloneNode { shared, vips, address, admin, links, stop, threads })
     }
 }
 
@@ -104,6 +110,7 @@ pub struct CloneNode {
     shared: Arc<CloneShared>,
     vips: Vec<Vip>,
     address: SocketAddr,
+    admin: Option<SocketAddr>,
     links: JoinHandle<()>,
     stop: oneshot::Sender<()>,
     threads: Vec<JoinHandle<()>>,
@@ -128,6 +135,12 @@ impl CloneNode {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where its admin API listens, with the real port.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin
     }
 
     /// What it has done so far.
@@ -177,6 +190,10 @@ impl CloneNode {
             if thread.join().is_err() {
                 tracing::error!("a thread of the node has failed");
             }
+        }
+        shared.mapping.close_log();
+        if let Some(log) = &shared.access_log {
+            log.flush();
         }
         // If one fails, the rest is dropped, which undoes it as well.
         let undone = vips.into_iter().try_for_each(Vip::undo);

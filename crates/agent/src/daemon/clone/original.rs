@@ -9,13 +9,16 @@ use tokio::net::TcpStream;
 
 use super::super::client::{ClientConnection, Next};
 use super::super::closing::Closing;
-use super::super::head::Outline;
+use super::super::head::{self, FoundHead, Outline};
 use super::super::serve::{AfterAnswer, Answer, Beginning, Serve, Session, begin};
+use super::access::{AccessBegin, AccessEnd};
 use super::cloning::{CarriedOver, CloneTask, answer_by_clone};
-use super::counters::CloneCounters;
+use super::counters::{CloneCounters, DeclineReason};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::peer_link::PeerLink;
 use super::shared::{CloneShared, NodePhase};
+use super::shimmed;
+use super::under_way::{NextClone, UnderWay};
 
 /// Closes connections once the node stops.
 pub(super) struct NodeClosing<'a> {
@@ -85,16 +88,29 @@ async fn converse(
     flow: Flow,
     slot: &mut Option<ClientConnection>,
 ) -> OriginalEnd {
-    let Some(mut session) = shared.serve.session() else { return OriginalEnd::Abort };
+    let Some(mut session) = shared.serve.session() else {
+        return shimmed::converse(shared, links, flow, slot).await;
+    };
     let closing = NodeClosing::new(shared);
+    let told = Rc::new(Cell::new(AccessEnd::NONE));
+    let mut connection =
+        RequestPath { shared, links, flow, closing: &closing, foreseen: None, told: Rc::clone(&told) };
     loop {
         let Some(client) = slot.as_mut() else { return OriginalEnd::Gone };
         let then = match client.next(&closing, shared.config.idle_timeout).await {
             Next::End | Next::TimedOut | Next::Close => return OriginalEnd::Close,
-            Next::Foreign(why) => session.answer_foreign(client, why).await.then,
+            Next::Foreign(why) => {
+                let begun = shared.log_begin(flow.client, &client.input);
+                let answer = session.answer_foreign(client, why).await;
+                shared.log_end(begun.as_ref(), &AccessEnd::NONE.answered(&answer));
+                answer.then
+            }
             Next::Request(outline) => {
-                let mut connection = RequestPath { shared, links, flow, closing: &closing };
-                connection.answer(&mut session, slot, outline).await
+                let begun = shared.log_begin(flow.client, &client.input[..outline.bytes]);
+                told.set(AccessEnd::NONE);
+                let then = connection.answer(&mut session, slot, outline).await;
+                shared.log_end(begun.as_ref(), &told.get());
+                then
             }
         };
         CloneCounters::count(&shared.counters.requests);
@@ -106,12 +122,22 @@ async fn converse(
     }
 }
 
-/// What answering a request takes.
+/// What answering requests takes.
 struct RequestPath<'a> {
     shared: &'a Arc<CloneShared>,
     links: &'a [Rc<PeerLink>],
     flow: Flow,
     closing: &'a NodeClosing<'a>,
+    /// The next request, if it has its place already.
+    foreseen: Option<MappedRequest>,
+    /// What the access log is to tell of the request that is answered now.
+    told: Rc<Cell<AccessEnd>>,
+}
+
+impl Drop for RequestPath<'_> {
+    fn drop(&mut self) {
+        self.forget();
+    }
 }
 
 impl RequestPath<'_> {
@@ -124,45 +150,104 @@ impl RequestPath<'_> {
     ) -> AfterAnswer {
         let shared = self.shared;
         let Some(client) = slot.as_ref() else { return AfterAnswer::Abort };
-        let target = target_of(&client.input).to_vec();
         // Others have not the address by which they reach this node.
         let here_only = self.flow.vip.ip() == shared.config.listen.ip();
-        let placed = shared.mapping.place(&target, here_only);
+        let placed = match self.foreseen.take() {
+            Some(placed) => placed,
+            None => shared.mapping.place(target_of(&client.input), here_only, &shared.asks).await,
+        };
+        self.told.set(AccessEnd::placed(&placed));
         if let NodePlace::Peer(peer) = placed.place {
-            let link = self.links.get(peer).filter(|link| link.is_up());
-            let task = CloneTask::Whole(outline);
+            let link = self.links.get(peer).filter(|link| link.is_up()).cloned();
             let carried = match link {
                 Some(link) if self.divides(outline) => {
-                    let then = self.answer_in_two(link, slot, outline, &placed).await;
-                    return then;
+                    return self.answer_in_two(&link, slot, outline, placed).await;
                 }
-                Some(link) => answer_by_clone(shared, link, self.flow, slot, task).await,
-                None => CarriedOver::Declined,
+                Some(link) => {
+                    let next = self.look_ahead(&client.input, outline, peer).await;
+                    self.carry_over(&link, slot, outline, placed, next).await
+                }
+                None => {
+                    shared.mapping.ended(&placed, MappedEnd::Failed);
+                    CarriedOver::Declined(DeclineReason::NoLink)
+                }
             };
             match carried {
-                CarriedOver::Declined => {
-                    CloneCounters::count(&shared.counters.declined);
-                    shared.mapping.ended(&placed, MappedEnd::Failed);
-                }
-                CarriedOver::Answered { status, content_bytes, keep } => {
-                    let whole = is_whole(status, outline);
-                    shared.mapping.ended(&placed, MappedEnd::Answered { content_bytes, whole });
-                    return if keep { AfterAnswer::KeepAlive } else { AfterAnswer::Close };
-                }
-                CarriedOver::Lost => {
-                    shared.mapping.ended(&placed, MappedEnd::Failed);
-                    return AfterAnswer::Abort;
-                }
+                CarriedOver::Declined(why) => shared.counters.declined(why),
+                CarriedOver::Answered { keep: true } => return AfterAnswer::KeepAlive,
+                CarriedOver::Answered { keep: false } | CarriedOver::Closed => return AfterAnswer::Close,
+                CarriedOver::Lost => return AfterAnswer::Abort,
             }
             let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
             return self.answer_here(session, client, outline).await.then;
         }
         let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
         let answer = self.answer_here(session, client, outline).await;
-        let whole = is_whole(answer.status, outline);
+        let whole = outline.has_whole(answer.status);
         let end = MappedEnd::Answered { content_bytes: answer.content_bytes, whole };
         shared.mapping.ended(&placed, if answer.complete { end } else { MappedEnd::Failed });
         answer.then
+    }
+
+    /// Has clones answer this request, and those behind it that are given.
+    async fn carry_over(
+        &mut self,
+        link: &Rc<PeerLink>,
+        slot: &mut Option<ClientConnection>,
+        outline: Outline,
+        placed: MappedRequest,
+        behind: Vec<Behind>,
+    ) -> CarriedOver {
+        let mut under_way = UnderWay::new(self.shared, outline, placed, None, Rc::clone(&self.told));
+        let mut next = Vec::with_capacity(behind.len());
+        for Behind { outline, placed, link, begun } in behind {
+            let end = AccessEnd::placed(&placed);
+            under_way.push(outline, placed, begun.map(|begun| (begun, end)));
+            next.push(NextClone { bytes: outline.bytes, link });
+        }
+        let task = CloneTask::Whole(outline, &next);
+        let carried = answer_by_clone(self.shared, link, self.flow, slot, task, &mut under_way).await;
+        if !under_way.all_answered() {
+            // Others are before it.
+            self.forget();
+        }
+        carried
+    }
+
+    /// The requests behind the first one in the input for which clones can be made ahead: each at a node of its own. That behind
+    /// them is foreseen.
+    async fn look_ahead(&mut self, input: &[u8], first: Outline, first_peer: usize) -> Vec<Behind> {
+        let mut behind = Vec::new();
+        let mut peers = vec![first_peer];
+        let mut keep_alive = first.keep_alive;
+        let mut left = input.get(first.bytes..).unwrap_or_default();
+        while keep_alive && behind.len() < self.shared.config.ahead && !left.is_empty() {
+            let FoundHead::Request(outline) = head::find(left) else { break };
+            let placed = self.shared.mapping.place(target_of(left), false, &self.shared.asks).await;
+            let link = match placed.place {
+                NodePlace::Peer(peer) if !peers.contains(&peer) => {
+                    peers.push(peer);
+                    self.links.get(peer).filter(|link| link.is_up()).cloned()
+                }
+                _ => None,
+            };
+            let Some(link) = link else {
+                self.foreseen = Some(placed);
+                break;
+            };
+            keep_alive = outline.keep_alive;
+            let begun = self.shared.log_begin(self.flow.client, &left[..outline.bytes]);
+            left = left.get(outline.bytes..).unwrap_or_default();
+            behind.push(Behind { outline, placed, link, begun });
+        }
+        behind
+    }
+
+    /// The foreseen request is not the next one.
+    fn forget(&mut self) {
+        if let Some(placed) = self.foreseen.take() {
+            self.shared.mapping.ended(&placed, MappedEnd::Failed);
+        }
     }
 
     /// Whether the beginning of answers is sent here.
@@ -178,38 +263,31 @@ impl RequestPath<'_> {
         link: &Rc<PeerLink>,
         slot: &mut Option<ClientConnection>,
         outline: Outline,
-        placed: &MappedRequest,
+        placed: MappedRequest,
     ) -> AfterAnswer {
         let shared = self.shared;
         let (Serve::Origin(service), Some(client)) = (&shared.serve, slot.as_mut()) else {
             return AfterAnswer::Abort;
         };
         let first_bytes = shared.config.first_bytes;
+        let mut under_way = UnderWay::new(shared, outline, placed, Some(first_bytes), Rc::clone(&self.told));
         let answer = match begin(service, client, outline, self.closing, first_bytes).await {
             Beginning::Whole(answer) => answer,
             Beginning::Begun(begun) => {
                 let task = CloneTask::Rest(&begun);
-                match answer_by_clone(shared, link, self.flow, slot, task).await {
-                    CarriedOver::Answered { content_bytes, .. } => {
-                        CloneCounters::count(&shared.counters.rests);
-                        let content_bytes = content_bytes + first_bytes;
-                        shared.mapping.ended(placed, MappedEnd::Answered { content_bytes, whole: true });
-                        return begun.then();
-                    }
-                    CarriedOver::Declined => {
-                        CloneCounters::count(&shared.counters.declined);
+                match answer_by_clone(shared, link, self.flow, slot, task, &mut under_way).await {
+                    CarriedOver::Answered { .. } => return begun.then(),
+                    CarriedOver::Declined(why) => {
+                        shared.counters.declined(why);
                         let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
                         begun.finish(client).await
                     }
-                    CarriedOver::Lost => {
-                        shared.mapping.ended(placed, MappedEnd::Failed);
-                        return AfterAnswer::Abort;
-                    }
+                    CarriedOver::Lost | CarriedOver::Closed => return AfterAnswer::Abort,
                 }
             }
         };
         CloneCounters::count(&shared.counters.own);
-        shared.mapping.ended(placed, MappedEnd::Failed);
+        self.told_here(&answer);
         answer.then
     }
 
@@ -226,17 +304,28 @@ impl RequestPath<'_> {
         if let Some(access) = access {
             access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
         }
+        self.told_here(&answer);
         answer
+    }
+
+    /// It was answered here.
+    fn told_here(&self, answer: &Answer) {
+        self.shared.counters.own_content_bytes.add(answer.content_bytes);
+        self.told.set(self.told.get().answered(answer));
     }
 }
 
-/// Whether the content of such an answer is the whole document.
-fn is_whole(status: u16, outline: Outline) -> bool {
-    status == 200 && !outline.is_head
+/// A request behind the one that is answered now, and the link to its node.
+struct Behind {
+    outline: Outline,
+    placed: MappedRequest,
+    link: Rc<PeerLink>,
+    /// For the access log, where there is one.
+    begun: Option<AccessBegin>,
 }
 
 /// The target of the request whose head begins `input`: the second word of its first line.
-fn target_of(input: &[u8]) -> &[u8] {
+pub(super) fn target_of(input: &[u8]) -> &[u8] {
     let line = input.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
     line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).nth(1).unwrap_or_default()
 }

@@ -22,6 +22,8 @@ pub(super) struct Original {
 struct HeldState {
     /// Where the clone is, once it is there.
     clone: Option<NextHop>,
+    /// Whether it keeps the connection, and gets all.
+    keeps: bool,
     held: Vec<HeldPacket>,
     /// It has gone on, or is over.
     left: bool,
@@ -39,7 +41,7 @@ impl Original {
             return inject(router, &packet);
         }
         if let Some(clone) = &state.clone
-            && !sent_on(router, &packet, clone)
+            && !sent_on(router, &packet, clone, state.keeps)
         {
             return;
         }
@@ -51,8 +53,15 @@ impl Original {
     /// The clone is there: what was held until now is for it as well.
     pub(super) fn lead(&self, router: &PacketRouter, clone: NextHop) {
         let mut state = self.state();
-        state.clone = Some(clone);
-        state.held.retain(|packet| sent_on(router, packet, &clone));
+        (state.clone, state.keeps) = (Some(clone), false);
+        state.held.retain(|packet| sent_on(router, packet, &clone, false));
+    }
+
+    /// The clone is there and keeps the connection: what was held until now is for it.
+    pub(super) fn leave_to(&self, router: &PacketRouter, clone: NextHop) {
+        let mut state = self.state();
+        (state.clone, state.keeps) = (Some(clone), true);
+        state.held.retain(|packet| sent_on(router, packet, &clone, true));
     }
 
     /// From now on the clone gets nothing.
@@ -67,10 +76,12 @@ impl Original {
 }
 
 /// Whether the packet has something for the original.
-fn sent_on(router: &PacketRouter, packet: &HeldPacket, clone: &NextHop) -> bool {
-    router.send_on(packet, clone).unwrap_or_else(|error| {
+fn sent_on(router: &PacketRouter, packet: &HeldPacket, clone: &NextHop, keeps: bool) -> bool {
+    let sent =
+        if keeps { router.pass_on(packet, clone).map(|()| false) } else { router.send_on(packet, clone) };
+    sent.unwrap_or_else(|error| {
         tracing::debug!(%error, flow = ?packet.flow, "a held packet was not sent on");
-        true
+        !keeps
     })
 }
 
@@ -85,7 +96,7 @@ impl Originals {
 
     /// Enters a connection whose packets are held from now on.
     pub(super) fn enter(&self, flow: Flow) -> Arc<Original> {
-        let state = Mutex::new(HeldState { clone: None, held: Vec::new(), left: false });
+        let state = Mutex::new(HeldState { clone: None, keeps: false, held: Vec::new(), left: false });
         let original = Arc::new(Original { flow, state, wake: Notify::new() });
         self.table().insert(flow, Arc::clone(&original));
         original
@@ -106,6 +117,14 @@ impl Originals {
             Some(original) => original.held(router, packet),
             // It went on meanwhile.
             None => inject(router, &packet),
+        }
+    }
+
+    /// Does this unless the flow is entered; meanwhile nobody enters it.
+    pub(super) fn unless_there(&self, flow: &Flow, work: impl FnOnce()) {
+        let table = self.table();
+        if !table.contains_key(flow) {
+            work();
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_datapath::NextHop;
-use plimsoll_wire::cloning::{FromClone, SentPart, ToClone};
+use plimsoll_wire::cloning::{CloneRole, FromClone, SentPart, ToClone};
 use plimsoll_wire::codec::messages;
 use plimsoll_wire::message::Conn;
 use plimsoll_wire::random;
@@ -60,6 +60,21 @@ impl PendingClone {
     pub(super) async fn hear(&mut self) -> Option<FromClone> {
         self.answers.recv().await
     }
+
+    /// It is the turn of a clone that was made ahead. False when it cannot be told.
+    pub(super) fn begin(&self, send_next: u32, client_window: u32) -> bool {
+        self.sink.push(&ToClone::Begin { conn: Conn(self.conn), send_next, client_window })
+    }
+
+    /// Asks for the connection, as the clone has offered it.
+    pub(super) fn give(&self) {
+        self.sink.push(&ToClone::Give { conn: Conn(self.conn) });
+    }
+
+    /// Has the clone end the connection that it keeps.
+    pub(super) fn close(&self) {
+        self.sink.push(&ToClone::Close { conn: Conn(self.conn) });
+    }
 }
 
 impl Drop for PendingClone {
@@ -79,8 +94,21 @@ impl PeerLink {
         self.up.borrow().as_ref().is_some_and(|up| up.waiting.borrow().len() < MOST_CLONES)
     }
 
+    /// Says something that is not about a clone, if the link is there.
+    pub(super) fn tell(&self, message: &ToClone<'_>) {
+        if let Some(up) = self.up.borrow().as_ref() {
+            up.sink.push(message);
+        }
+    }
+
     /// Asks for a clone; `None` when the message could not be sent.
-    pub(super) fn ask(&self, state: &[u8], head: &[u8], sent: Option<SentPart>) -> Option<PendingClone> {
+    pub(super) fn ask(
+        &self,
+        state: &[u8],
+        head: &[u8],
+        sent: Option<SentPart>,
+        role: CloneRole,
+    ) -> Option<PendingClone> {
         let up = self.up.borrow();
         let up = up.as_ref()?;
         let conn = self.next.replace(self.next.get() + 1);
@@ -89,7 +117,7 @@ impl PeerLink {
         let waiting = Rc::clone(&up.waiting);
         let sink = Rc::clone(&up.sink);
         let pending = PendingClone { conn, sink, waiting, answers, next_hop: up.next_hop };
-        up.sink.push(&ToClone::Clone { conn: Conn(conn), state, head, sent }).then_some(pending)
+        up.sink.push(&ToClone::Clone { conn: Conn(conn), state, head, sent, role }).then_some(pending)
     }
 
     /// Has the link be there, again and again.
@@ -148,12 +176,7 @@ impl PeerLink {
 fn take(waiting: &Waiting, area: &[u8]) -> Result<(), String> {
     for message in messages::<FromClone>(area) {
         let message = message.map_err(|error| error.to_string())?;
-        let conn = match &message {
-            FromClone::Cloned { conn } | FromClone::Refused { conn, .. } | FromClone::Ended { conn, .. } => {
-                conn.0
-            }
-            FromClone::Pong { .. } => continue,
-        };
+        let Some(Conn(conn)) = message.conn() else { continue };
         // One that nobody waits for has been given up.
         if let Some(sender) = waiting.borrow().get(&conn) {
             let _ = sender.send(message);

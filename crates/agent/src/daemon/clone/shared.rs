@@ -1,7 +1,7 @@
 //! What all threads of a node share.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,11 +11,14 @@ use tokio::sync::watch;
 
 use super::super::noise::Noise;
 use super::super::serve::Serve;
+use super::access::{AccessBegin, AccessEnd, NodeAccessLog};
 use super::clones::Clones;
 use super::config::CloneConfig;
 use super::counters::{CloneCounters, CloneStats};
 use super::mapping::Mapping;
 use super::originals::Originals;
+use super::polls::AsksNodes;
+use super::sharing::Sharing;
 
 /// How long another node's MAC address is waited for. Its link is there, so the kernel knows it.
 const MAC_WAIT: Duration = Duration::from_millis(100);
@@ -36,6 +39,10 @@ pub(super) struct CloneShared {
     pub(super) router: PacketRouter,
     pub(super) serve: Serve,
     pub(super) mapping: Mapping,
+    /// Carries polls to other nodes.
+    pub(super) asks: AsksNodes,
+    pub(super) sharing: Sharing,
+    pub(super) access_log: Option<NodeAccessLog>,
     pub(super) originals: Originals,
     pub(super) clones: Clones,
     pub(super) counters: CloneCounters,
@@ -58,13 +65,22 @@ impl Drop for CloneRoom {
 }
 
 impl CloneShared {
-    pub(super) fn new(config: CloneConfig, router: PacketRouter, serve: Serve, mapping: Mapping) -> Self {
+    pub(super) fn new(
+        config: CloneConfig,
+        router: PacketRouter,
+        serve: Serve,
+        mapping: Mapping,
+        (asks, access_log): (AsksNodes, Option<NodeAccessLog>),
+    ) -> Self {
         let up = Mutex::new(vec![0; config.peers.len()]);
         Self {
-            config,
             router,
             serve,
             mapping,
+            asks,
+            sharing: Sharing::new(&config),
+            access_log,
+            config,
             originals: Originals::default(),
             clones: Clones::default(),
             counters: CloneCounters::default(),
@@ -83,6 +99,23 @@ impl CloneShared {
             RouterCounters::default()
         });
         self.counters.stats(router, self.serve.origin_stats())
+    }
+
+    /// A request with this head has come, for the access log.
+    pub(super) fn log_begin(&self, client: SocketAddr, head: &[u8]) -> Option<AccessBegin> {
+        self.access_log.as_ref().map(|log| log.begin(client, head))
+    }
+
+    /// It has ended so.
+    pub(super) fn log_end(&self, begun: Option<&AccessBegin>, end: &AccessEnd) {
+        if let (Some(log), Some(begun)) = (&self.access_log, begun) {
+            log.end(begun, end, self);
+        }
+    }
+
+    /// Whether clones of this node's connections keep them. Servers behind the shim get one request at a time.
+    pub(super) fn keeps(&self) -> bool {
+        self.config.keeps && self.serve.reads_here()
     }
 
     pub(super) fn is_stopping(&self) -> bool {

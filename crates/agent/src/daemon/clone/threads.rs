@@ -18,7 +18,7 @@ use super::super::reports::take_reports;
 use super::super::spawn::{spawn_with_runtime, told_to_stop};
 use super::peer_link::PeerLink;
 use super::shared::{CloneShared, NodePhase};
-use super::{original, server_link};
+use super::{original, server_link, sharing};
 
 pub(super) struct ServingThread {
     pub(super) links: UnboundedSender<AcceptedLink>,
@@ -33,11 +33,12 @@ pub(super) fn start_serving(
 ) -> Result<ServingThread, AgentError> {
     let (links, accepted) = unbounded_channel();
     let shared = Arc::clone(shared);
-    let serve = move || serve(shared, listeners, accepted);
+    let serve = move || serve(number, shared, listeners, accepted);
     Ok(ServingThread { links, thread: spawn_with_runtime(format!("clone-{number}"), serve)? })
 }
 
 async fn serve(
+    number: usize,
     shared: Arc<CloneShared>,
     listeners: Vec<StdListener>,
     accepted: UnboundedReceiver<AcceptedLink>,
@@ -47,6 +48,10 @@ async fn serve(
         spawn_local(Rc::clone(link).keep(Arc::clone(&shared)));
     }
     let links = Rc::new(links);
+    // One thread for all: each has links to all.
+    if number == 0 {
+        spawn_local(sharing::share(Arc::clone(&shared), Rc::clone(&links)));
+    }
     for listener in listeners {
         spawn_local(accept_clients(Arc::clone(&shared), Rc::clone(&links), listener));
     }

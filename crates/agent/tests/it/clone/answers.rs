@@ -17,7 +17,10 @@ const SIZES: [u64; 9] = [0, 1, 100, 1_400, 1_500, 14_600, 100_000, 300_000, 3_00
 
 #[test]
 fn each_request_is_answered_by_the_node_that_has_it() {
-    let world = World::new();
+    each_request(&World::new());
+}
+
+pub(super) fn each_request(world: &World) {
     let mut answered: BTreeMap<String, String> = BTreeMap::new();
     let mut by_clones = 0;
     for original in 0..NODES {
@@ -49,7 +52,10 @@ fn each_request_is_answered_by_the_node_that_has_it() {
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    let world = World::new();
+    pipelined(&World::new());
+}
+
+pub(super) fn pipelined(world: &World) {
     world.lead_to(0);
     let paths: Vec<_> = SIZES
         .into_iter()
@@ -84,7 +90,10 @@ fn pipelined_requests_are_answered_in_order() {
 
 #[test]
 fn other_requests_and_answers() {
-    let world = World::new();
+    others(&World::new());
+}
+
+pub(super) fn others(world: &World) {
     world.lead_to(1);
     let path = world.document_at(2, 50_000);
     let mut client = world.connect();
@@ -136,7 +145,10 @@ fn other_requests_and_answers() {
 
 #[test]
 fn a_next_request_waits_while_a_slow_reader_takes_an_answer() {
-    let world = World::new();
+    slow_reader(&World::new());
+}
+
+pub(super) fn slow_reader(world: &World) {
     world.lead_to(0);
     let path = world.document_at(1, 6_000_000);
     let mut client = world.connect();
@@ -281,7 +293,10 @@ fn the_rest_of_another_document_is_refused() {
 
 #[test]
 fn curl_gets_what_is_at_other_nodes() {
-    let world = World::new();
+    by_curl(&World::new());
+}
+
+pub(super) fn by_curl(world: &World) {
     world.lead_to(2);
     let paths: Vec<_> = (0..20).map(|n| format!("/size/{}/c{n}", 1 + 4_000 * n)).collect();
     let directory = tempfile::tempdir().unwrap();

@@ -2,6 +2,11 @@
 
 mod answers;
 mod client;
+mod decisions;
+mod ipv6;
+mod keeping;
+mod many;
+mod shimmed;
 mod trouble;
 
 use std::net::{IpAddr, SocketAddr};
@@ -31,6 +36,7 @@ struct World {
     /// Only networks are apart, so names must differ from those of other tests.
     names: Vec<String>,
     nodes: Vec<Option<CloneNode>>,
+    is_ipv6: bool,
     lab: Arc<Lab>,
 }
 
@@ -40,10 +46,15 @@ impl World {
     }
 
     fn with(change: impl Fn(&mut CloneConfig)) -> Self {
+        Self::of_family(false, change)
+    }
+
+    /// Clients and nodes talk IPv6 to one another, or IPv4.
+    fn of_family(is_ipv6: bool, change: impl Fn(&mut CloneConfig)) -> Self {
         let lab = Lab::build(&LabConfig { backends: NODES, ..LabConfig::default() });
         let lab = Arc::new(lab.expect("these tests need root"));
         let names = (0..NODES).map(|_| unique_name("n")).collect();
-        let mut world = Self { names, nodes: Vec::new(), lab };
+        let mut world = Self { names, nodes: Vec::new(), is_ipv6, lab };
         for number in 0..NODES {
             let mut config = world.config(number);
             change(&mut config);
@@ -58,11 +69,15 @@ impl World {
     }
 
     fn address(&self, number: usize) -> IpAddr {
-        self.lab.node(Node::Backend(number)).unwrap().address().into()
+        let node = self.lab.node(Node::Backend(number)).unwrap();
+        if self.is_ipv6 { node.address_v6().into() } else { node.address().into() }
     }
 
     fn vip(&self) -> SocketAddr {
-        SocketAddr::new(self.lab.virtual_address().into(), 80)
+        let lab = &self.lab;
+        let address =
+            if self.is_ipv6 { lab.virtual_address_v6().into() } else { IpAddr::from(lab.virtual_address()) };
+        SocketAddr::new(address, 80)
     }
 
     fn config(&self, number: usize) -> CloneConfig {

@@ -15,7 +15,7 @@ use super::client::{Client, get, is_document, is_part};
 use super::{PORT, World};
 
 /// Reads the head and this many bytes of an answer.
-fn begin(client: &mut Client, path: &str, bytes: usize) -> Vec<u8> {
+pub(super) fn begin(client: &mut Client, path: &str, bytes: usize) -> Vec<u8> {
     client.send(&get(path));
     let mut found = Vec::new();
     let mut buffer = [0; 16 * 1024];

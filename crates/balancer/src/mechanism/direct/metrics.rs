@@ -10,7 +10,7 @@ use plimsoll_datapath::switch::{BackendCounters, SwitchCounters};
 use plimsoll_switch::HANDSHAKE_ENDS_US;
 
 use super::system::DirectSystem;
-use crate::exposition::Out;
+use plimsoll_observe::exposition::Out;
 
 /// Everything that is counted of the mechanism.
 pub(super) fn encode(system: &DirectSystem, out: &mut Out<'_>) -> Result<(), Error> {

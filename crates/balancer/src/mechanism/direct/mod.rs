@@ -25,9 +25,9 @@ pub(crate) use threads::DirectThreads;
 
 use super::carry::{Carried, ClientRequest, FlowState, Mechanism};
 use crate::accepted::Accepted;
-use crate::exposition::Out;
 use crate::net::halves::ClientIo;
 use crate::worker::Worker;
+use plimsoll_observe::exposition::Out;
 
 /// A worker's part, which is nothing.
 pub(crate) struct Direct;

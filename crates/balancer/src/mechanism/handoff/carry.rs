@@ -20,11 +20,11 @@ use super::times::SHORT_QUIET;
 use super::{failover, leftovers, link_task, metrics, payoff, sweep};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
-use crate::exposition::Out;
 use crate::http::Framing;
 use crate::mechanism::carry::{Carried, ClientRequest, FlowState, Mechanism};
 use crate::net::halves::ClientIo;
 use crate::worker::Worker;
+use plimsoll_observe::exposition::Out;
 
 impl Mechanism for Handoffs {
     type System = System;

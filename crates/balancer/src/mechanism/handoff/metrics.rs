@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::role::FailoverRole;
 use super::system::System;
-use crate::exposition::Out;
 use crate::metrics::{FINE_BUCKETS_US, SharedCounter};
+use plimsoll_observe::exposition::Out;
 
 /// Everything that is counted of the mechanism.
 pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use plimsoll_agent::daemon::{CloneConfig, CloneStats, PreparedCloneNode};
+use plimsoll_agent::load::PreparedLoad;
 use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port};
 use plimsoll_policy::PolicyChoice;
 use tokio::runtime::Runtime;
@@ -10,8 +11,8 @@ use tokio::runtime::Runtime;
 use super::super::origin::{self, StopSignals};
 use super::super::privileges;
 use super::identity::identity;
-use super::load::seconds;
-use super::options::{self, Args};
+use super::load::{seconds, tell};
+use super::options::{self, Args, set_common};
 use crate::error::CliError;
 use crate::output;
 
@@ -22,6 +23,12 @@ pub(super) fn run(
     mut signals: StopSignals,
 ) -> Result<(), CliError> {
     let config = config(args, listen)?;
+    let load = args.load.config(&config.key, &config.gauge)?.map(PreparedLoad::new).transpose()?;
+    if args.node.needs_load() && load.is_none() {
+        let what =
+            "--clone-loads: give --load-listen as well, where this node tells its own load to the others";
+        return Err(CliError::Usage(what.to_owned()));
+    }
     let needs = options::needs(args);
     let identity = identity(args, &config.serve, &needs)?;
     let low_ports = config.vips.iter().any(|vip| is_privileged_port(vip.port()));
@@ -29,11 +36,21 @@ pub(super) fn run(
     let work = KeptWork::TakeOver { low_ports };
     let kept = PrivilegeDrop { identity: &identity, work, seccomp: !args.no_seccomp };
     privileges::give_away(kept, &needs, "--user")?;
+    let load = load.map(PreparedLoad::start).transpose()?;
+    load.as_ref().inspect(|load| tell(load));
     let node = prepared.start()?;
     tracing::info!("a node of Socket Cloning, with links at {}", node.address());
+    if let Some(address) = node.admin_address() {
+        tracing::info!("admin API on http://{address}");
+    }
     runtime.block_on(signals.next());
     let stats = node.stop()?;
-    if args.json_stats { output::print(&format!("{}\n", json(&stats))) } else { Ok(()) }
+    let mut json = json(&stats);
+    if let Some(load) = load {
+        json["load"] = load.status().json();
+        load.stop();
+    }
+    if args.json_stats { output::print(&format!("{json}\n")) } else { Ok(()) }
 }
 
 fn config(args: &Args, listen: SocketAddr) -> Result<CloneConfig, CliError> {
@@ -45,15 +62,10 @@ fn config(args: &Args, listen: SocketAddr) -> Result<CloneConfig, CliError> {
         .map_err(|error| CliError::Usage(format!("--clone-policy {}: {error}", args.clone_policy)))?;
     config.min_bytes = args.clone_min_size;
     config.first_bytes = args.clone_first_size;
-    config.interface = args.interface.clone().unwrap_or_default();
-    config.vips.clone_from(&args.vips);
-    if let Some(threads) = args.threads {
-        config.threads = usize::from(threads);
-    }
-    config.max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
-    config.drain_timeout = seconds("--drain-timeout", args.drain_timeout)?;
-    config.idle_timeout = seconds("--idle-timeout", args.idle_timeout)?;
-    config.link_timeout = seconds("--link-timeout", args.link_timeout)?;
+    config.keeps = args.clone_keep;
+    config.ahead = args.clone_ahead.into();
+    set_common!(config, args);
+    args.node.apply(&mut config, args.load.interval()?)?;
     Ok(config)
 }
 
@@ -68,6 +80,9 @@ fn json(stats: &CloneStats) -> serde_json::Value {
         "clone_answers": stats.clone_answers,
         "rests": stats.rests,
         "declined": stats.declined,
+        "ahead": stats.ahead,
+        "kept": stats.kept,
+        "given_back": stats.given_back,
         "fast_forwarded": stats.fast_forwarded,
         "client_resets": stats.client_resets,
         "forged": stats.forged,
@@ -75,6 +90,7 @@ fn json(stats: &CloneStats) -> serde_json::Value {
         "made": stats.made,
         "refused": stats.refused,
         "answered_as_clone": stats.answered_as_clone,
+        "answered_as_kept": stats.answered_as_kept,
         "links": stats.links,
         "refused_links": stats.refused_links,
         "broken_links": stats.broken_links,

@@ -103,6 +103,11 @@ impl LoadArgs {
         (!self.is_index()).then(|| load.address()).flatten()
     }
 
+    /// The mean time between two announcements.
+    pub(super) fn interval(&self) -> Result<Duration, CliError> {
+        seconds("--load-interval", self.load_interval)
+    }
+
     /// What they say, for the load in `gauge`.
     pub(super) fn config(&self, key: &Key, gauge: &LoadGauge) -> Result<Option<LoadConfig>, CliError> {
         let Some(listen) = self.load_listen else { return Ok(None) };

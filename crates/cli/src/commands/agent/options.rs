@@ -10,6 +10,7 @@ use plimsoll_wire::Key;
 
 use super::super::origin::{self, Tuning};
 use super::load::{LoadArgs, seconds};
+use super::node::NodeArgs;
 use super::publishing::PublishArgs;
 use crate::error::CliError;
 use crate::log::LogArgs;
@@ -56,7 +57,7 @@ pub(crate) struct Args {
 
     /// Another node of Socket Cloning: its name, and where it takes links. This agent then accepts clients itself
     #[arg(long = "clone-peer", value_name = "NAME=ADDRESS:PORT", requires = "listen", value_parser = clone_peer)]
-    #[arg(conflicts_with_all = ["front_ends", "origin_listen", "load_listen"])]
+    #[arg(conflicts_with_all = ["front_ends", "origin_listen"])]
     pub(super) clone_peers: Vec<ClonePeer>,
 
     /// Which node answers a request, the same at all nodes: a policy as in `plimsoll policies`
@@ -70,6 +71,14 @@ pub(crate) struct Args {
     /// Send so much of each document that belongs to another node here, and have a clone send the rest
     #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", value_parser = plimsoll_policy::units::size)]
     pub(super) clone_first_size: u64,
+
+    /// Clones keep the connection as long as the next requests are their own node's
+    #[arg(long, requires = "clone_peers")]
+    pub(super) clone_keep: bool,
+
+    /// For how many pipelined requests to further nodes clones are made ahead, which answer in turn
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "clone_peers", value_parser = clap::value_parser!(u8).range(0..=64))]
+    pub(super) clone_ahead: u8,
 
     /// Network interface at which packets of clients, of front-ends and of other nodes arrive
     #[arg(long, value_name = "NAME", requires = "listen")]
@@ -115,6 +124,9 @@ pub(crate) struct Args {
     /// reset
     #[arg(long, value_name = "S", default_value = "1.25", value_parser = values::positive)]
     pub(super) lost_grace: f64,
+
+    #[command(flatten)]
+    pub(super) node: NodeArgs,
 
     #[command(flatten)]
     pub(super) load: LoadArgs,
@@ -184,26 +196,34 @@ pub(super) fn needs(args: &Args) -> Vec<FileNeed> {
         }
         _ => None,
     };
-    need.into_iter().collect()
+    need.into_iter().chain(args.node.needs()).collect()
 }
 
 pub(super) fn key(args: &Args) -> Result<Key, CliError> {
     Key::load(&args.key).map_err(|error| CliError::Failed(error.to_string()))
 }
 
+/// Sets what agents and nodes of Socket Cloning alike are told by options, in the configuration of either.
+macro_rules! set_common {
+    ($config:ident, $args:ident) => {
+        $config.interface = $args.interface.clone().unwrap_or_default();
+        $config.vips.clone_from(&$args.vips);
+        if let Some(threads) = $args.threads {
+            $config.threads = usize::from(threads);
+        }
+        $config.max_connections = usize::try_from($args.max_connections).unwrap_or(usize::MAX);
+        $config.drain_timeout = seconds("--drain-timeout", $args.drain_timeout)?;
+        $config.idle_timeout = seconds("--idle-timeout", $args.idle_timeout)?;
+        $config.link_timeout = seconds("--link-timeout", $args.link_timeout)?;
+    };
+}
+pub(super) use set_common;
+
 pub(super) fn config(args: &Args, listen: SocketAddr) -> Result<AgentConfig, CliError> {
     let mut config = AgentConfig::new(&args.name, listen, key(args)?, serve(args)?);
     config.front_ends.clone_from(&args.front_ends);
-    config.interface = args.interface.clone().unwrap_or_default();
-    config.vips.clone_from(&args.vips);
     config.origin_listen = args.origin_listen;
-    if let Some(threads) = args.threads {
-        config.threads = usize::from(threads);
-    }
-    config.max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
-    config.drain_timeout = seconds("--drain-timeout", args.drain_timeout)?;
-    config.idle_timeout = seconds("--idle-timeout", args.idle_timeout)?;
-    config.link_timeout = seconds("--link-timeout", args.link_timeout)?;
+    set_common!(config, args);
     config.lost_grace = seconds("--lost-grace", args.lost_grace)?;
     Ok(config)
 }

@@ -8,16 +8,16 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
 /// Writes metrics, each with its samples right behind its description.
-pub(crate) struct Out<'a>(DescriptorEncoder<'a>);
+pub struct Out<'a>(DescriptorEncoder<'a>);
 
 impl<'a> Out<'a> {
     /// To this encoder.
-    pub(crate) fn new(encoder: DescriptorEncoder<'a>) -> Self {
+    pub fn new(encoder: DescriptorEncoder<'a>) -> Self {
         Self(encoder)
     }
 
     /// One counter.
-    pub(crate) fn counter(
+    pub fn counter(
         &mut self,
         name: &str,
         help: &str,
@@ -28,7 +28,7 @@ impl<'a> Out<'a> {
     }
 
     /// One gauge.
-    pub(crate) fn gauge(
+    pub fn gauge(
         &mut self,
         name: &str,
         help: &str,
@@ -38,7 +38,7 @@ impl<'a> Out<'a> {
     }
 
     /// A counter for each set of labels.
-    pub(crate) fn counters<L: EncodeLabelSet, I: IntoIterator<Item = (L, u64)>>(
+    pub fn counters<L: EncodeLabelSet, I: IntoIterator<Item = (L, u64)>>(
         &mut self,
         name: &str,
         help: &str,
@@ -52,7 +52,7 @@ impl<'a> Out<'a> {
     }
 
     /// A gauge for each set of labels.
-    pub(crate) fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue, I: IntoIterator<Item = (L, V)>>(
+    pub fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue, I: IntoIterator<Item = (L, V)>>(
         &mut self,
         name: &str,
         help: &str,
@@ -67,7 +67,7 @@ impl<'a> Out<'a> {
 
     /// A histogram without labels: upper ends of its buckets in microseconds, counts of each and beyond the last, and the
     /// sum in seconds.
-    pub(crate) fn histogram(
+    pub fn histogram(
         &mut self,
         name: &str,
         help: &str,
@@ -82,7 +82,7 @@ impl<'a> Out<'a> {
     }
 
     /// A histogram for each set of labels, as [`Out::histogram`] writes one.
-    pub(crate) fn histograms<L: EncodeLabelSet, I: IntoIterator<Item = (L, (Vec<u64>, f64))>>(
+    pub fn histograms<L: EncodeLabelSet, I: IntoIterator<Item = (L, (Vec<u64>, f64))>>(
         &mut self,
         name: &str,
         help: &str,

@@ -1,26 +1,29 @@
 //! The process as the kernel sees it, from `/proc` (proc(5)).
 
+use std::fmt::Error;
 use std::fs;
+
+use crate::exposition::Out;
 
 /// Ticks per second in `/proc`: `USER_HZ`, 100 on every architecture that Linux runs this on.
 const TICKS_PER_S: f64 = 100.0;
 
 /// What is told of the process; a value that the system does not give is left out.
 #[derive(Debug, Default)]
-pub(super) struct ProcessUsage {
+pub struct ProcessUsage {
     /// Memory in RAM in bytes.
-    pub(super) resident_bytes: Option<u64>,
+    pub resident_bytes: Option<u64>,
     /// CPU time in seconds, user and system.
-    pub(super) cpu_s: Option<f64>,
+    pub cpu_s: Option<f64>,
     /// Files and sockets that are open.
-    pub(super) open_files: Option<u64>,
+    pub open_files: Option<u64>,
     /// When it started, in seconds since 1970.
-    pub(super) start_time_s: Option<f64>,
+    pub start_time_s: Option<f64>,
 }
 
 impl ProcessUsage {
     /// The process as it is now.
-    pub(super) fn now() -> Self {
+    pub fn now() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let stat = text("/proc/self/stat");
         let started = ticks(&stat, &[22]);
@@ -30,6 +33,27 @@ impl ProcessUsage {
             open_files: fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64),
             start_time_s: boot_time_s(&text("/proc/stat")).zip(started).map(|(boot, since)| boot + since),
         }
+    }
+
+    /// Writes it, and the version of the program.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn encode(&self, out: &mut Out<'_>) -> Result<(), Error> {
+        out.gauges("plimsoll_build_info", "The version", || [([("version", env!("CARGO_PKG_VERSION"))], 1)])?;
+        if let Some(bytes) = self.resident_bytes {
+            out.gauge("process_resident_memory_bytes", "Memory in RAM", bytes)?;
+        }
+        if let Some(cpu_s) = self.cpu_s {
+            out.counter("process_cpu_seconds", "CPU time, user and system", cpu_s)?;
+        }
+        if let Some(open) = self.open_files {
+            out.gauge("process_open_fds", "Files and sockets open", open)?;
+        }
+        if let Some(time_s) = self.start_time_s {
+            out.gauge("process_start_time_seconds", "When the process started, since 1970", time_s)?;
+        }
+        Ok(())
     }
 }
 

@@ -17,19 +17,20 @@ struct Heard {
 
 /// When back-ends were last heard of, by index. One that was never heard of counts from when it was first looked for.
 #[derive(Debug)]
-pub(super) struct Hearing {
+pub struct Hearing {
     interval_ns: u64,
     heard: BTreeMap<usize, Heard>,
 }
 
 impl Hearing {
     /// With this interval, where a back-end does not tell its own.
-    pub(super) fn new(interval_ns: u64) -> Self {
+    #[must_use]
+    pub fn new(interval_ns: u64) -> Self {
         Self { interval_ns, heard: BTreeMap::new() }
     }
 
     /// A load came from this back-end; the next is to come in this time.
-    pub(super) fn heard(&mut self, index: usize, interval_ns: Option<u64>, now_ns: u64) {
+    pub fn heard(&mut self, index: usize, interval_ns: Option<u64>, now_ns: u64) {
         let before = self.heard.get(&index).map(|heard| heard.interval_ns);
         let most_ns = self.interval_ns.saturating_mul(MOST_OWN).max(LEAST_OWN_NS);
         let told_ns = interval_ns.map(|told_ns| told_ns.clamp(LEAST_OWN_NS, most_ns));
@@ -38,19 +39,19 @@ impl Hearing {
     }
 
     /// For how many intervals nothing was heard of it, in halves.
-    pub(super) fn half_intervals(&mut self, index: usize, now_ns: u64) -> u64 {
+    pub fn half_intervals(&mut self, index: usize, now_ns: u64) -> u64 {
         let interval_ns = self.interval_ns;
         let heard = self.heard.entry(index).or_insert(Heard { at_ns: now_ns, interval_ns });
         now_ns.saturating_sub(heard.at_ns).saturating_mul(2) / heard.interval_ns.max(1)
     }
 
     /// Whether it was silent for too long.
-    pub(super) fn is_silent(&mut self, index: usize, now_ns: u64) -> bool {
+    pub fn is_silent(&mut self, index: usize, now_ns: u64) -> bool {
         self.half_intervals(index, now_ns) >= 2 * INTERVALS
     }
 
     /// Forgets all but these.
-    pub(super) fn keep(&mut self, is_there: impl Fn(usize) -> bool) {
+    pub fn keep(&mut self, is_there: impl Fn(usize) -> bool) {
         self.heard.retain(|&index, _| is_there(index));
     }
 }

@@ -17,17 +17,17 @@ const PIECE_BYTES: usize = 4096;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// An open output.
-pub(crate) struct Output {
+pub(super) struct Output {
     file: File,
     /// For messages.
-    pub(crate) name: String,
+    pub(super) name: String,
     /// Whether it always takes everything: files do, pipes, terminals and sockets do not.
     always_ready: bool,
 }
 
 /// Why not all lines were written; `rest` bytes at the end were not.
 #[derive(Debug)]
-pub(crate) enum Unwritten {
+pub(super) enum Unwritten {
     Failed { error: io::Error, rest: usize },
     Interrupted { rest: usize },
 }
@@ -37,7 +37,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of opening the file, with its name; also when it is a FIFO that nobody reads.
-    pub(crate) fn open(config: &AccessLog) -> io::Result<Self> {
+    pub(super) fn open(config: &AccessLog) -> io::Result<Self> {
         match &config.file {
             None => Self::new(File::from(io::stdout().as_fd().try_clone_to_owned()?), "stdout".into()),
             Some(path) => Self::open_file(path)
@@ -51,19 +51,19 @@ impl Output {
         Self::new(file, path.display().to_string())
     }
 
-    pub(crate) fn new(file: File, name: String) -> io::Result<Self> {
+    pub(super) fn new(file: File, name: String) -> io::Result<Self> {
         let always_ready = file.metadata()?.is_file();
         Ok(Self { file, name, always_ready })
     }
 
     /// Whether what is written here goes behind what was written there: the same pipe opened twice.
-    pub(crate) fn continues(&self, old: &Self) -> bool {
+    pub(super) fn continues(&self, old: &Self) -> bool {
         !self.always_ready && !old.always_ready && self.name == old.name
     }
 
     /// Writes all of it. As long as the output takes nothing, asks `interrupted` several times a second and gives up
     /// when it says so.
-    pub(crate) fn write(&mut self, bytes: &[u8], interrupted: &dyn Fn() -> bool) -> Result<(), Unwritten> {
+    pub(super) fn write(&mut self, bytes: &[u8], interrupted: &dyn Fn() -> bool) -> Result<(), Unwritten> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let failed = |error| Unwritten::Failed { error, rest: rest.len() };

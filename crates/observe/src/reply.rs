@@ -7,11 +7,11 @@ use http_body_util::Full;
 use serde::Serialize;
 
 /// A response.
-pub(super) type Reply = Response<Full<Bytes>>;
+pub type Reply = Response<Full<Bytes>>;
 
 /// A request that is refused.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub struct Refused {
     status: StatusCode,
     error: String,
     remedy: String,
@@ -27,12 +27,12 @@ struct ErrorBody<'a> {
 
 impl Refused {
     /// `error` says what is wrong, `remedy` what would be right.
-    pub(super) fn new(status: StatusCode, error: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn new(status: StatusCode, error: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { status, error: error.into(), remedy: remedy.into(), allow: None }
     }
 
     /// The path does not know the method.
-    pub(super) fn method(allow: &'static str) -> Self {
+    pub fn method(allow: &'static str) -> Self {
         let refused = Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "this path does not know the method",
@@ -42,7 +42,7 @@ impl Refused {
     }
 
     /// The response.
-    pub(super) fn reply(&self) -> Reply {
+    pub fn reply(&self) -> Reply {
         let mut reply = json(self.status, &ErrorBody { error: &self.error, remedy: &self.remedy });
         if let Some(allow) = self.allow {
             reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
@@ -56,12 +56,12 @@ impl Refused {
 }
 
 /// A JSON response.
-pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Reply {
+pub fn json(status: StatusCode, value: &impl Serialize) -> Reply {
     of_json(status, serde_json::to_string_pretty(value))
 }
 
 /// The same on one line, for long values.
-pub(super) fn json_line(status: StatusCode, value: &impl Serialize) -> Reply {
+pub fn json_line(status: StatusCode, value: &impl Serialize) -> Reply {
     of_json(status, serde_json::to_string(value))
 }
 
@@ -78,12 +78,12 @@ fn of_json(status: StatusCode, encoded: serde_json::Result<String>) -> Reply {
 }
 
 /// A text response.
-pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Reply {
+pub fn text(status: StatusCode, text: impl Into<String>) -> Reply {
     of(status, "text/plain; charset=utf-8", text.into())
 }
 
 /// A response of this media type.
-pub(super) fn of(status: StatusCode, media_type: &'static str, body: String) -> Reply {
+pub fn of(status: StatusCode, media_type: &'static str, body: String) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from(body)));
     *reply.status_mut() = status;
     let fields = reply.headers_mut();

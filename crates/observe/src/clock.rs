@@ -7,12 +7,12 @@ use jiff::tz::TimeZone;
 
 /// One second, in three notations.
 #[derive(Debug, Clone)]
-pub(crate) struct Dates {
+pub struct Dates {
     second: i64,
     /// RFC 9110, section 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`.
-    pub(crate) http: [u8; 29],
+    pub http: [u8; 29],
     /// `06/Nov/1994:08:49:37 +0000`, as access logs have it.
-    pub(crate) common_log: String,
+    pub common_log: String,
     /// `1994-11-06T08:49:37`.
     rfc3339: String,
     /// The same instant twice.
@@ -21,18 +21,18 @@ pub(crate) struct Dates {
 
 impl Dates {
     /// The present second.
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         let made = (Instant::now(), unix_time());
         Self::of(second_of(made.1), made)
     }
 
     /// The present second, when it is another than `last`.
-    pub(crate) fn if_changed(last: &Self) -> Option<Self> {
+    pub fn if_changed(last: &Self) -> Option<Self> {
         (second_of(unix_time()) != last.second).then(Self::now)
     }
 
     /// `1994-11-06T08:49:37.042000Z` (RFC 3339): the time of day at `at`.
-    pub(crate) fn rfc3339_us(&self, at: Instant) -> [u8; 27] {
+    pub fn rfc3339_us(&self, at: Instant) -> [u8; 27] {
         let (made, unix) = self.made;
         let unix = match at.checked_duration_since(made) {
             Some(later) => unix.saturating_add(later),
@@ -68,7 +68,7 @@ impl Dates {
 }
 
 /// Writes a number over all of `digits`, with leading zeros.
-pub(crate) fn write_decimals(mut number: u32, digits: &mut [u8]) {
+pub fn write_decimals(mut number: u32, digits: &mut [u8]) {
     for place in digits.iter_mut().rev() {
         *place = b'0' + (number % 10) as u8;
         number /= 10;

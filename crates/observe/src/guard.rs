@@ -11,11 +11,11 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use plimsoll_config::Admin;
 
-use super::reply::Refused;
+use crate::reply::Refused;
 
 /// Lets a request pass, or says why not. `admin` is the present configuration, `local` the address at which
 /// the connection came in.
-pub(super) fn check(admin: Option<&Admin>, local: SocketAddr, request: &Parts) -> Result<(), Refused> {
+pub fn check(admin: Option<&Admin>, local: SocketAddr, request: &Parts) -> Result<(), Refused> {
     let Some(admin) = admin else {
         return Err(Refused::new(
             StatusCode::FORBIDDEN,

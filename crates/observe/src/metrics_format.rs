@@ -8,7 +8,7 @@ use http::header::ACCEPT;
 
 /// A form of `/metrics`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MetricsFormat {
+pub enum MetricsFormat {
     /// OpenMetrics 1.0.
     OpenMetrics,
     /// Prometheus 0.0.4, which every collector reads.
@@ -17,7 +17,7 @@ pub(super) enum MetricsFormat {
 
 impl MetricsFormat {
     /// The one that the client likes better; OpenMetrics only where it is asked for by name.
-    pub(super) fn wanted(fields: &HeaderMap) -> Self {
+    pub fn wanted(fields: &HeaderMap) -> Self {
         let accepted = fields.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let (mut open_metrics, mut plain) = (0.0, None::<f64>);
         // What stands for more than one media type counts where no narrower range does (RFC 9110, section 12.5.1).
@@ -46,7 +46,7 @@ impl MetricsFormat {
     }
 
     /// The media type.
-    pub(super) const fn media_type(self) -> &'static str {
+    pub const fn media_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -54,7 +54,7 @@ impl MetricsFormat {
     }
 
     /// In this form what is written as OpenMetrics.
-    pub(super) fn of(self, open_metrics: String) -> String {
+    pub fn of(self, open_metrics: String) -> String {
         match self {
             Self::OpenMetrics => open_metrics,
             Self::Prometheus => to_prometheus(&open_metrics),

@@ -17,9 +17,16 @@ const SILENT_AFTER: u32 = 3;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PollEvent {
+pub enum PollEvent {
     /// The request of this number waits no more: these have told their loads, so long after they were asked.
-    Answered { number: u64, heard: Candidates, took_ns: u64 },
+    Answered {
+        /// The request's.
+        number: u64,
+        /// Who has told.
+        heard: Candidates,
+        /// Since they were asked, in nanoseconds.
+        took_ns: u64,
+    },
     /// A back-end has told its load.
     Told(LoadReport),
     /// A back-end did not answer.
@@ -60,9 +67,11 @@ struct Asked {
     polls: Vec<(u64, bool)>,
 }
 
-/// See the module's documentation.
+/// The polls under way: a state machine without sockets.
+///
+/// A poll asks a few back-ends, for a request or ahead of one, and ends when all of them have answered, or when its time is up.
 #[derive(Debug)]
-pub(super) struct PollsUnderWay {
+pub struct PollsUnderWay {
     inquirer: LoadInquirer,
     next: u64,
     polls: BTreeMap<u64, PollUnderWay>,
@@ -80,10 +89,12 @@ pub(super) struct PollsUnderWay {
 }
 
 /// Datagrams to be sent.
-pub(super) type Outgoing = Vec<(BackendId, Datagram)>;
+pub type Outgoing = Vec<(BackendId, Datagram)>;
 
 impl PollsUnderWay {
-    pub(super) fn new(inquirer: LoadInquirer, timeout_ns: u64, max_age_ns: u64) -> Self {
+    /// With these times in nanoseconds: the longest wait of a request, and for how long an inquiry is shared.
+    #[must_use]
+    pub fn new(inquirer: LoadInquirer, timeout_ns: u64, max_age_ns: u64) -> Self {
         Self {
             inquirer,
             next: 0,
@@ -99,7 +110,7 @@ impl PollsUnderWay {
     }
 
     /// Another agent answers for this back-end from now on: nobody waits for the one before.
-    pub(super) fn forget(&mut self, backend: BackendId, now_ns: u64) -> Vec<PollEvent> {
+    pub fn forget(&mut self, backend: BackendId, now_ns: u64) -> Vec<PollEvent> {
         let (mut events, asked) = (Vec::new(), std::mem::take(&mut self.asked));
         for (sequence, asked) in asked {
             if asked.backend != backend {
@@ -117,7 +128,7 @@ impl PollsUnderWay {
     }
 
     /// Asks these, which have addresses, for the request of this number, or for none.
-    pub(super) fn begin(
+    pub fn begin(
         &mut self,
         number: Option<u64>,
         backends: impl Iterator<Item = BackendId>,
@@ -170,7 +181,7 @@ impl PollsUnderWay {
     }
 
     /// Takes a datagram that came in, and adds what follows to `events`.
-    pub(super) fn take(&mut self, datagram: &[u8], now_ns: u64, events: &mut Vec<PollEvent>) -> Outgoing {
+    pub fn take(&mut self, datagram: &[u8], now_ns: u64, events: &mut Vec<PollEvent>) -> Outgoing {
         let mut outgoing = Outgoing::new();
         match self.inquirer.take(datagram, now_ns) {
             Ok(LoadTaken::Load { sequence, load, latency_us, .. }) => {
@@ -256,7 +267,7 @@ impl PollsUnderWay {
     }
 
     /// Ends what is due.
-    pub(super) fn expire(&mut self, now_ns: u64) -> Vec<PollEvent> {
+    pub fn expire(&mut self, now_ns: u64) -> Vec<PollEvent> {
         let mut events = Vec::new();
         while let Some(&(due_ns, number)) = self.due.front()
             && due_ns <= now_ns
@@ -282,12 +293,12 @@ impl PollsUnderWay {
     }
 
     /// Whether a request waits for answers of this poll's number.
-    pub(super) fn is_waiting(&self, number: u64) -> bool {
+    pub fn is_waiting(&self, number: u64) -> bool {
         self.polls.values().any(|poll| poll.number == Some(number))
     }
 
     /// When [`PollsUnderWay::expire`] has something to do.
-    pub(super) fn next_due_ns(&self) -> Option<u64> {
+    pub fn next_due_ns(&self) -> Option<u64> {
         self.due.front().map(|&(due_ns, _)| due_ns)
     }
 }
