@@ -2,6 +2,7 @@
 
 mod answers;
 mod client;
+mod costs;
 mod decisions;
 mod ipv6;
 mod keeping;
