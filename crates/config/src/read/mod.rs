@@ -108,7 +108,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let limits = part(reader, root, Limits::read, "limits");
     let forwarded = part(reader, root, Forwarded::read, "forwarded");
     let handoff = handoff::read(reader, root, &top, mechanism, &listeners, (&backends, discovery.is_some()))?;
-    let secured = tls::read(reader, root, (&listeners, &answering), (mechanism, handoff.as_ref()))?;
+    let secured = tls::read(reader, root, (&listeners, &answering), (mechanism, handoff.as_ref()));
     let failover_section = one(reader, root, "failover")?;
     let failover = failover::read(reader, &failover_section, mechanism, &listeners);
     let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policy.as_ref() };
@@ -119,7 +119,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let direct = direct::read(reader, root, &chosen, load_information.as_ref())?;
     let (admin, access_log, decision_log) = outputs(reader, root, &listeners)?;
     let Root { workers, user, seccomp, .. } = keys?;
-    let tls::ReadTls { tls, certificates, client_check, backend_tls, client_tls } = secured;
+    let tls::ReadTls { tls, certificates, client_check, backend_tls, client_tls } = secured?;
     Some(Config {
         listeners: listeners.iter().map(PlacedListener::config).collect(),
         certificates,

@@ -316,6 +316,20 @@ fn the_line_is_that_of_the_value() {
 }
 
 #[test]
+fn what_is_wrong_with_tls_hides_no_other_error() {
+    let text = "mechanism = \"direct\"\n[[listener]]\naddress = \"192.0.2.80:80\"\ntls = true\n\
+                [[backend]]\naddress = \"192.0.2.11:80\"\ntls = true\n[policy]\nname = \"lard\"\n\
+                [tls]\nclient_certificates = \"required\"\n[direct]\ninterfaces = [\"eth0\"]\n[admin]\naddress = \"nowhere\"\n";
+    let errors = wrong(text);
+    let keys: Vec<&str> = errors.errors().iter().map(|error| &*error.key).collect();
+    for key in
+        ["listener[0].tls", "backend[0].tls", "tls.client_certificates", "policy.name", "admin.address"]
+    {
+        assert!(keys.contains(&key), "no {key} in {keys:?}");
+    }
+}
+
+#[test]
 fn all_errors_are_reported_at_once_in_the_order_of_the_file() {
     let text = "workers = 0\n[[listener]]\naddress = \"x\"\n[[backend]]\naddress = \"h\"\nweight = -1\n\
                 [policy]\nname = \"lard\"\nt_low = 0\nt_hgih = 5\n[health]\nrise = 0\nfall = \"1\"\n";
