@@ -126,11 +126,24 @@ ALWAYS_INLINE bool is_of_node(struct __sk_buff *skb)
 	return bpf_map_lookup_elem(&plimsoll_nodes, &source) != NULL;
 }
 
+/* Gives the packet to the socket of its connection, if there is one. A clone may go at any moment: the kernel, which would look for a
+ * socket again and find none, would reset the client. */
 ALWAYS_INLINE bool has_connection(struct __sk_buff *skb, const struct packet *packet)
 {
-	__u32 state = state_of_socket(skb, packet);
+	struct bpf_sock *socket = socket_of(skb, packet);
+	__u32 state;
 
-	return state != STATE_NONE && state != STATE_LISTEN && state != STATE_NEW_SYN_RECV;
+	if (!socket)
+		return false;
+	state = socket->state;
+	if (state == STATE_LISTEN || state == STATE_NEW_SYN_RECV) {
+		bpf_sk_release(socket);
+		return false;
+	}
+	/* One that has left meanwhile takes nothing. */
+	state = bpf_sk_assign(skb, socket, 0);
+	bpf_sk_release(socket);
+	return state == 0;
 }
 
 /* What is needed to end the connection, should its clone be lost: the numbers that either side expects. */

@@ -3,7 +3,8 @@
 //!
 //! Each thread has connections, and a link to each other node for the clones that it asks for. `original` leads a connection from
 //! request to request; `mapping` says which node answers; `cloning` has a clone made by way of a `peer_link`, waits for the end of
-//! its answer, and brings the original up to there. `shimmed` does the same for a server behind the shim, which gets sockets. `made` is the other side: it makes clones that come by a `server_link`, and has
+//! its answer, and brings the original up to there. `shimmed` does the same for a server behind the shim, which gets sockets. `made` is
+//! the other side: it makes clones that come by a `server_link`, and has
 //! them answer. `originals` and `clones` know the connections that it is
 //! about. `frames` is what both kinds of links have in common.
 //!

@@ -58,7 +58,7 @@ fn origin(world: &World, address: SocketAddr) {
         Origin::listen(service, listener).unwrap().serve(std::future::pending()).await;
     };
     std::thread::spawn(|| {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(serve)
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(serve);
     });
 }
 
