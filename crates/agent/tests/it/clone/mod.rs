@@ -2,6 +2,7 @@
 
 mod answers;
 mod client;
+mod edges;
 mod ipv6;
 mod keeping;
 mod many;
