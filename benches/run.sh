@@ -41,7 +41,7 @@ program() {
 
 # Everything is built first: a build beside a measurement would disturb it.
 programs=$(build_examples fifo_jsq polling_speed apache_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed \
-  overload inquiry_speed bare_polls sniff_speed class_speed switch_speed)
+  overload inquiry_speed bare_polls sniff_speed class_speed switch_speed clone_speed)
 fifo_jsq=$(program fifo_jsq)
 polling_speed=$(program polling_speed)
 apache_speed=$(program apache_speed)
@@ -56,6 +56,7 @@ bare_polls=$(program bare_polls)
 sniff_speed=$(program sniff_speed)
 class_speed=$(program class_speed)
 switch_speed=$(program switch_speed)
+clone_speed=$(program clone_speed)
 cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
@@ -122,6 +123,13 @@ heading "(direct) Connections distributed at layer 4, beside HAProxy in TCP mode
 if ((EUID == 0)); then
   benches/target/release/plimsoll-bench-handoff "${CARGO_TARGET_DIR:-target}/release/plimsoll" direct
   "$switch_speed" 1000000 "$ROUNDS"
+else
+  echo "left out: networks of namespaces and packet programs need root"
+fi
+
+heading "(clone) Socket Cloning, beside direct service"
+if ((EUID == 0)); then
+  "$clone_speed"
 else
   echo "left out: networks of namespaces and packet programs need root"
 fi

@@ -93,6 +93,20 @@ impl Client {
         Ok(answer)
     }
 
+    /// An answer without a length, with a body of so many bytes.
+    pub(crate) fn answer_of(&mut self, body_bytes: usize) -> String {
+        loop {
+            let end =
+                self.input.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4 + body_bytes);
+            match end {
+                Some(end) if self.input.len() >= end => {
+                    return String::from_utf8(self.input.drain(..end).collect()).unwrap();
+                }
+                _ => assert!(self.read().unwrap(), "an end"),
+            }
+        }
+    }
+
     /// All that still comes, and how it ends.
     pub(crate) fn rest(mut self) -> (Vec<u8>, std::io::Result<()>) {
         loop {

@@ -4,6 +4,7 @@ mod answers;
 mod client;
 mod costs;
 mod decisions;
+mod edges;
 mod ipv6;
 mod keeping;
 mod many;

@@ -8,7 +8,7 @@ use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{Frozen, QueueLimits, fast_forward};
 use plimsoll_lab::Node;
 use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
-use plimsoll_wire::session::{FrontEndHandshake, FrontEndId};
+use plimsoll_wire::session::{FrameWriter, FrontEndHandshake, FrontEndId};
 use plimsoll_wire::{Key, random};
 
 use super::client::{Client, get, is_document, is_part};
@@ -170,6 +170,15 @@ fn an_idle_client_is_closed_by_the_original() {
 
 /// Tries to open a link from a machine.
 fn open_link(world: &World, from: Node, name: &str, key: &Key) -> Option<TcpStream> {
+    establish(world, from, name, key).map(|(stream, _)| stream)
+}
+
+/// A link to the first node, in the place of another one, and what writes its frames.
+pub(super) fn linked(world: &World, from: usize) -> (TcpStream, FrameWriter) {
+    establish(world, Node::Backend(from), world.name(from), &super::key()).unwrap()
+}
+
+fn establish(world: &World, from: Node, name: &str, key: &Key) -> Option<(TcpStream, FrameWriter)> {
     let to = std::net::SocketAddr::new(world.address(0), PORT);
     let open = || {
         let mut stream = TcpStream::connect(to).ok()?;
@@ -182,8 +191,8 @@ fn open_link(world: &World, from: Node, name: &str, key: &Key) -> Option<TcpStre
             let count = uninterrupted(|| stream.read(&mut buffer)).ok().filter(|count| *count > 0)?;
             let progress = handshake.feed(&buffer[..count]).ok()?;
             stream.write_all(&progress.send).ok()?;
-            if progress.done.is_some() {
-                return Some(stream);
+            if let Some(established) = progress.done {
+                return Some((stream, established.keys.writer));
             }
         }
     };
