@@ -14,12 +14,12 @@ use plimsoll_observe::line::{AccessLine, Moment, Times, write_line};
 
 use super::super::head::with_fields;
 use super::super::serve::Answer;
+use super::config::CloneConfig;
 use super::mapping::{MappedRequest, NodePlace, PlaceReason};
-use super::shared::CloneShared;
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AccessEnd {
+pub(super) struct RequestEnd {
     /// The status; 0 if there was no answer.
     pub(super) status: u16,
     pub(super) content_bytes: u64,
@@ -35,7 +35,7 @@ pub(super) struct AccessEnd {
     pub(super) attempts: u32,
 }
 
-impl AccessEnd {
+impl RequestEnd {
     /// Nothing has happened yet.
     pub(super) const NONE: Self = Self {
         status: 0,
@@ -49,7 +49,7 @@ impl AccessEnd {
     };
 }
 
-impl AccessEnd {
+impl RequestEnd {
     /// Nothing but its place is known.
     pub(super) fn placed(placed: &MappedRequest) -> Self {
         let by_peer = match placed.place {
@@ -102,9 +102,9 @@ impl NodeAccessLog {
     }
 
     /// Writes its line.
-    pub(super) fn end(&self, begun: &AccessBegin, end: &AccessEnd, shared: &CloneShared) {
-        let own = &*shared.config.name;
-        let by = end.by_peer.and_then(|peer| shared.config.peers.get(peer)).map(|peer| &*peer.name);
+    pub(super) fn end(&self, begun: &AccessBegin, end: &RequestEnd, config: &CloneConfig) {
+        let own = &*config.name;
+        let by = end.by_peer.and_then(|peer| config.peers.get(peer)).map(|peer| &*peer.name);
         let at = Instant::now();
         let client = begun.client.ip().to_canonical().to_string();
         let times =
@@ -130,7 +130,7 @@ impl NodeAccessLog {
                 user_agent,
                 status: if end.status == 0 { CLIENT_GONE } else { end.status },
                 content_bytes: end.content_bytes,
-                policy: shared.mapping.policy(),
+                policy: config.policy.spec.name,
                 backend: Some(by.unwrap_or(own)),
                 reason: end.reason.map(PlaceReason::name),
                 refused: None,

@@ -15,8 +15,9 @@ use tokio::net::UdpSocket;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::config::NodeLoads;
+use super::heard_sizes::nanos;
 use super::mapping::NodePlace;
-use super::polls::{LOOK, inquirer, nanos, told_at};
+use super::polls::{LOOK, inquirer, told_at};
 use super::shared::CloneShared;
 
 /// How long an answer is waited for.

@@ -15,11 +15,11 @@ use super::super::client::{ClientConnection, Next};
 use super::super::closing::Closing;
 use super::super::head::Outline;
 use super::super::serve::{AfterAnswer, Answer, Session};
-use super::access::AccessEnd;
+use super::access::RequestEnd;
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
-use super::original::{NodeClosing, target_of};
+use super::node_closing::{NodeClosing, target_of};
 use super::shared::CloneShared;
 
 /// What the original says to a clone that keeps its connection.
@@ -135,7 +135,7 @@ impl<'a> KeptClone<'a> {
             access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
         }
         shared.counters.made_content_bytes.add(answer.content_bytes);
-        let end = AccessEnd { by_peer: None, on_clone: true, attempts: 0, ..AccessEnd::placed(placed) };
+        let end = RequestEnd { by_peer: None, on_clone: true, attempts: 0, ..RequestEnd::placed(placed) };
         shared.log_end(begun.as_ref(), &end.answered(&answer));
         let whole = outline.has_whole(answer.status);
         let end = MappedEnd::Answered { content_bytes: answer.content_bytes, whole };

@@ -2,28 +2,27 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use http::Response;
 use plimsoll_datapath::Flow;
-use plimsoll_datapath::tcp::{self, Restored, TcpState};
-use plimsoll_origin::OriginBody;
+use plimsoll_datapath::tcp::{self, TcpState};
 use plimsoll_wire::cloning::{CloneRefusal, CloneRole, FromClone, SentPart};
-use plimsoll_wire::message::{AnswerReport, Conn};
+use plimsoll_wire::message::Conn;
 use tokio::task::spawn_local;
 
 use super::super::client::ClientConnection;
-use super::super::head::{self, FoundHead, Outline};
+use super::super::head::{self, FoundHead};
 use super::super::serve::{AfterAnswer, Answer, Serve, rest, write_rest};
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
+use super::fresh::{FreshClone, all_taken, report};
 use super::kept::{KeptClone, KeptWord};
-use super::original::NodeClosing;
-use super::shared::{CloneRoom, CloneShared, NodePhase};
-use super::shimmed;
+use super::node_closing::NodeClosing;
+use super::shared::{CloneShared, NodePhase};
+use super::shimmed_clone;
 
 /// Bytes of an encoded state beyond its queues.
 const SPARE_BYTES: usize = 1024;
@@ -74,23 +73,6 @@ pub(super) struct CloneOrder<'a> {
     pub(super) head: &'a [u8],
     pub(super) sent: Option<SentPart>,
     pub(super) role: CloneRole,
-}
-
-/// A clone that does not live yet.
-pub(super) struct FreshClone {
-    pub(super) conn: Conn,
-    pub(super) flow: Flow,
-    pub(super) number: u64,
-    pub(super) restored: Restored,
-    role: CloneRole,
-    /// When it was made, and in which state, if it waits for its turn.
-    ahead: Option<(Instant, TcpState)>,
-    /// Of the request, and of others behind it if it keeps the connection.
-    pub(super) head: Vec<u8>,
-    pub(super) outline: Outline,
-    /// The rest that it sends, of an answer that has begun.
-    rest: Option<Response<OriginBody>>,
-    _room: CloneRoom,
 }
 
 /// Makes a clone, says so, and has it answer; or refuses.
@@ -270,7 +252,7 @@ async fn answer_and_go(
 ) {
     let began_at = Instant::now();
     if let Serve::Shim(path) = &shared.serve {
-        return shimmed::answer(shared, sink, clone, path).await;
+        return shimmed_clone::answer(shared, sink, clone, path).await;
     }
     let FreshClone { conn, flow, number, restored, role, head, outline, rest, _room, .. } = clone;
     let lives =
@@ -332,42 +314,5 @@ async fn go(
         && let Err(error) = tcp::discard(client.stream.as_fd())
     {
         tracing::debug!(%error, "a clone could not be removed");
-    }
-}
-
-/// Waits until the client has acknowledged everything. False when it makes no progress for this long, or the clone is gone.
-pub(super) async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -> bool) -> bool {
-    const FIRST_PAUSE: Duration = Duration::from_millis(2);
-    const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-    let mut least_bytes = usize::MAX;
-    let mut progress_at = Instant::now();
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match tcp::unacknowledged_bytes(socket) {
-            Ok(0) => return true,
-            Ok(bytes) if bytes < least_bytes => (least_bytes, progress_at) = (bytes, Instant::now()),
-            Ok(_) => {}
-            Err(_) => return false,
-        }
-        if progress_at.elapsed() >= limit || !is_here() {
-            return false;
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-pub(super) fn report(answer: Answer, began_at: Instant) -> AnswerReport {
-    let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
-    let total_us = micros(began_at.elapsed());
-    let first_byte_us =
-        answer.first_byte_at.map_or(total_us, |at| micros(at.saturating_duration_since(began_at)));
-    AnswerReport {
-        request: 0,
-        status: answer.status,
-        complete: answer.complete,
-        content_bytes: answer.content_bytes,
-        first_byte_us,
-        total_us,
     }
 }

@@ -17,17 +17,10 @@ use plimsoll_policy::{
 };
 
 use super::super::config::AgentError;
+use super::asks::AsksNodes;
 use super::config::CloneConfig;
-use super::polls::AsksNodes;
+pub(super) use begin::NodePlace;
 pub(super) use look::{MappingLook, NodeLook, TargetLook};
-
-/// Where a request is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NodePlace {
-    Here,
-    /// At the peer of this number.
-    Peer(usize),
-}
 
 /// Why a request goes where it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,54 +8,18 @@ use plimsoll_datapath::Flow;
 use tokio::net::TcpStream;
 
 use super::super::client::{ClientConnection, Next};
-use super::super::closing::Closing;
+use super::super::closing::Closing as _;
 use super::super::head::{self, FoundHead, Outline};
 use super::super::serve::{AfterAnswer, Answer, Beginning, Serve, Session, begin};
-use super::access::{AccessBegin, AccessEnd};
+use super::access::{AccessBegin, RequestEnd};
 use super::cloning::{CarriedOver, CloneTask, answer_by_clone};
 use super::counters::{CloneCounters, DeclineReason};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
+use super::node_closing::{NodeClosing, OriginalEnd, target_of};
 use super::peer_link::PeerLink;
 use super::shared::{CloneShared, NodePhase};
 use super::shimmed;
 use super::under_way::{NextClone, UnderWay};
-
-/// Closes connections once the node stops.
-pub(super) struct NodeClosing<'a> {
-    shared: &'a CloneShared,
-    heard: Cell<bool>,
-}
-
-impl<'a> NodeClosing<'a> {
-    pub(super) fn new(shared: &'a CloneShared) -> Self {
-        Self { shared, heard: Cell::new(false) }
-    }
-}
-
-impl Closing for NodeClosing<'_> {
-    fn is_closing(&self) -> bool {
-        self.shared.is_stopping()
-    }
-
-    /// Once.
-    async fn woken(&self) {
-        if self.heard.get() {
-            std::future::pending::<()>().await;
-        }
-        let _ = self.shared.phase.subscribe().wait_for(|phase| *phase != NodePhase::Running).await;
-        self.heard.set(true);
-    }
-}
-
-/// What becomes of a connection.
-pub(super) enum OriginalEnd {
-    /// It is closed in good order.
-    Close,
-    /// It is reset.
-    Abort,
-    /// It is gone already.
-    Gone,
-}
 
 /// Serves a client's connection to its end.
 pub(super) async fn serve(shared: Arc<CloneShared>, links: Rc<Vec<Rc<PeerLink>>>, stream: TcpStream) {
@@ -92,7 +56,7 @@ async fn converse(
         return shimmed::converse(shared, links, flow, slot).await;
     };
     let closing = NodeClosing::new(shared);
-    let told = Rc::new(Cell::new(AccessEnd::NONE));
+    let told = Rc::new(Cell::new(RequestEnd::NONE));
     let mut connection =
         RequestPath { shared, links, flow, closing: &closing, foreseen: None, told: Rc::clone(&told) };
     loop {
@@ -102,12 +66,12 @@ async fn converse(
             Next::Foreign(why) => {
                 let begun = shared.log_begin(flow.client, &client.input);
                 let answer = session.answer_foreign(client, why).await;
-                shared.log_end(begun.as_ref(), &AccessEnd::NONE.answered(&answer));
+                shared.log_end(begun.as_ref(), &RequestEnd::NONE.answered(&answer));
                 answer.then
             }
             Next::Request(outline) => {
                 let begun = shared.log_begin(flow.client, &client.input[..outline.bytes]);
-                told.set(AccessEnd::NONE);
+                told.set(RequestEnd::NONE);
                 let then = connection.answer(&mut session, slot, outline).await;
                 shared.log_end(begun.as_ref(), &told.get());
                 then
@@ -131,7 +95,7 @@ struct RequestPath<'a> {
     /// The next request, if it has its place already.
     foreseen: Option<MappedRequest>,
     /// What the access log is to tell of the request that is answered now.
-    told: Rc<Cell<AccessEnd>>,
+    told: Rc<Cell<RequestEnd>>,
 }
 
 impl Drop for RequestPath<'_> {
@@ -156,7 +120,7 @@ impl RequestPath<'_> {
             Some(placed) => placed,
             None => shared.mapping.place(target_of(&client.input), here_only, &shared.asks).await,
         };
-        self.told.set(AccessEnd::placed(&placed));
+        self.told.set(RequestEnd::placed(&placed));
         if let NodePlace::Peer(peer) = placed.place {
             let link = self.links.get(peer).filter(|link| link.is_up()).cloned();
             let carried = match link {
@@ -201,7 +165,7 @@ impl RequestPath<'_> {
         let mut under_way = UnderWay::new(self.shared, outline, placed, None, Rc::clone(&self.told));
         let mut next = Vec::with_capacity(behind.len());
         for Behind { outline, placed, link, begun } in behind {
-            let end = AccessEnd::placed(&placed);
+            let end = RequestEnd::placed(&placed);
             under_way.push(outline, placed, begun.map(|begun| (begun, end)));
             next.push(NextClone { bytes: outline.bytes, link });
         }
@@ -322,22 +286,4 @@ struct Behind {
     link: Rc<PeerLink>,
     /// For the access log, where there is one.
     begun: Option<AccessBegin>,
-}
-
-/// The target of the request whose head begins `input`: the second word of its first line.
-pub(super) fn target_of(input: &[u8]) -> &[u8] {
-    let line = input.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
-    line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).nth(1).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::target_of;
-
-    #[test]
-    fn targets() {
-        assert_eq!(target_of(b"GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n"), b"/a?b");
-        assert_eq!(target_of(b"GET"), b"");
-        assert_eq!(target_of(b""), b"");
-    }
 }

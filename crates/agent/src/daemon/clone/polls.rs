@@ -10,11 +10,13 @@ use plimsoll_policy::{BackendId, Candidates, LoadReport};
 use plimsoll_wire::load::{DATAGRAM_BYTES, InquiryLimits, LoadInquirer, LoadKeys};
 use plimsoll_wire::random;
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use super::asks::PollAsked;
 use super::config::{CloneConfig, NodeLoads};
+use super::heard_sizes::nanos;
 use super::mapping::NodePlace;
 use super::shared::CloneShared;
 
@@ -22,48 +24,6 @@ use super::shared::CloneShared;
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// Pause after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
-
-/// Whom to ask, and where to say who has told a load.
-pub(super) struct PollAsked {
-    nodes: Candidates,
-    heard: Option<oneshot::Sender<Candidates>>,
-}
-
-/// The way to the thread that asks; none where nobody is asked.
-#[derive(Default)]
-pub(super) struct AsksNodes(Option<UnboundedSender<PollAsked>>);
-
-impl AsksNodes {
-    /// With the other end, for [`run`].
-    pub(super) fn new() -> (Self, UnboundedReceiver<PollAsked>) {
-        let (sender, asked) = unbounded_channel();
-        (Self(Some(sender)), asked)
-    }
-
-    /// Whether nodes can be asked.
-    pub(super) fn can_ask(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Asks these, and returns those of them that have told a load in time; the mapping knows it then.
-    pub(super) async fn poll(&self, nodes: Candidates) -> Candidates {
-        let (heard, hear) = oneshot::channel();
-        if let Some(asks) = &self.0 {
-            let _ = asks.send(PollAsked { nodes, heard: Some(heard) });
-        }
-        // Dropped unheard when the thread has ended.
-        hear.await.unwrap_or(Candidates::NONE)
-    }
-
-    /// Asks these for nobody.
-    pub(super) fn probe(&self, nodes: Candidates) {
-        if let Some(asks) = &self.0
-            && !nodes.as_slice().is_empty()
-        {
-            let _ = asks.send(PollAsked { nodes, heard: None });
-        }
-    }
-}
 
 /// Where the nodes of a mapping tell their loads; `None` for this one.
 pub(super) fn told_at(config: &CloneConfig, place: NodePlace) -> Option<SocketAddr> {
@@ -82,10 +42,6 @@ pub(super) fn told_at(config: &CloneConfig, place: NodePlace) -> Option<SocketAd
 /// When the system provides no random numbers.
 pub(super) fn inquirer(config: &CloneConfig) -> std::io::Result<LoadInquirer> {
     Ok(LoadInquirer::new(LoadKeys::new(&config.key), random::<8>()?, InquiryLimits::default()))
-}
-
-pub(super) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 struct Polling {

@@ -11,14 +11,14 @@ use tokio::sync::watch;
 
 use super::super::noise::Noise;
 use super::super::serve::Serve;
-use super::access::{AccessBegin, AccessEnd, NodeAccessLog};
+use super::access::{AccessBegin, NodeAccessLog, RequestEnd};
+use super::asks::AsksNodes;
 use super::clones::Clones;
 use super::config::CloneConfig;
 use super::counters::{CloneCounters, CloneStats};
+use super::heard_sizes::Sharing;
 use super::mapping::Mapping;
 use super::originals::Originals;
-use super::polls::AsksNodes;
-use super::sharing::Sharing;
 
 /// How long another node's MAC address is waited for. Its link is there, so the kernel knows it.
 const MAC_WAIT: Duration = Duration::from_millis(100);
@@ -107,9 +107,9 @@ impl CloneShared {
     }
 
     /// It has ended so.
-    pub(super) fn log_end(&self, begun: Option<&AccessBegin>, end: &AccessEnd) {
+    pub(super) fn log_end(&self, begun: Option<&AccessBegin>, end: &RequestEnd) {
         if let (Some(log), Some(begun)) = (&self.access_log, begun) {
-            log.end(begun, end, self);
+            log.end(begun, end, &self.config);
         }
     }
 

@@ -1,35 +1,27 @@
-//! Nodes whose server is behind the accept shim: it gets the socket of a connection for each request that is answered here, and that
-//! of a clone with the request in its receive buffer.
-//!
-//! The agent looks at a request without reading it. A clone's server must not end the connection, as the original does: the shim keeps
-//! it from that, and a copy of the socket here outlives the server's.
+//! Nodes whose server is behind the accept shim: it gets the socket of a connection for each request that is answered here. The agent
+//! looks at a request without reading it. `shimmed_clone` has clones.
 
 use std::cell::Cell;
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::StatusCode;
-use plimsoll_datapath::shim::{Header, send_connection};
-use plimsoll_datapath::{Flow, tcp};
-use plimsoll_wire::cloning::FromClone;
+use plimsoll_datapath::Flow;
+use plimsoll_datapath::shim::Header;
 use plimsoll_wire::load::ActiveAccess;
-use rustix::net::{Shutdown, shutdown};
 
 use super::super::client::{ClientConnection, Next};
-use super::super::head::Outline;
 use super::super::outcome::finish;
 use super::super::serve::{AfterAnswer, Answer, Serve, answer_short};
-use super::super::shim::{header_of, hear, pass, reach};
-use super::access::AccessEnd;
+use super::super::shim::{header_of, hear, pass};
+use super::access::RequestEnd;
 use super::cloning::{CarriedOver, CloneTask, answer_by_clone};
 use super::counters::{CloneCounters, DeclineReason};
-use super::frames::FrameSink;
-use super::made::{FreshClone, all_taken, report};
 use super::mapping::{MappedEnd, NodePlace};
-use super::original::{NodeClosing, OriginalEnd, target_of};
+use super::node_closing::{NodeClosing, OriginalEnd, target_of};
 use super::peer_link::PeerLink;
 use super::shared::CloneShared;
 use super::under_way::UnderWay;
@@ -50,7 +42,7 @@ pub(super) async fn converse(
             return OriginalEnd::Close;
         }
         let begun = shared.log_begin(flow.client, &head);
-        let told = Rc::new(Cell::new(AccessEnd::NONE));
+        let told = Rc::new(Cell::new(RequestEnd::NONE));
         let then = answer_one(shared, links, flow, slot, (&next, &head, path), &told).await;
         CloneCounters::count(&shared.counters.requests);
         shared.log_end(begun.as_ref(), &told.get());
@@ -70,13 +62,13 @@ async fn answer_one(
     flow: Flow,
     slot: &mut Option<ClientConnection>,
     (next, head, path): (&Next, &[u8], &Path),
-    told: &Rc<Cell<AccessEnd>>,
+    told: &Rc<Cell<RequestEnd>>,
 ) -> Option<AfterAnswer> {
     let mut own = None;
     if let Next::Request(outline) = *next {
         let here_only = flow.vip.ip() == shared.config.listen.ip();
         let placed = shared.mapping.place(target_of(head), here_only, &shared.asks).await;
-        told.set(AccessEnd::placed(&placed));
+        told.set(RequestEnd::placed(&placed));
         match placed.place {
             NodePlace::Here => own = Some((placed, outline)),
             NodePlace::Peer(peer) => {
@@ -154,95 +146,4 @@ async fn heard(
     });
     let back = back.await;
     (first.unwrap_or(Answer::NONE), back)
-}
-
-/// Has the server answer on a clone, and lets that go once its client has everything.
-pub(super) async fn answer(shared: &CloneShared, sink: &FrameSink, clone: FreshClone, path: &Path) {
-    let began_at = Instant::now();
-    let FreshClone { conn, flow, number, restored, head, outline, .. } = clone;
-    let begun = restored.activate().and_then(|socket| {
-        let written_bytes = tcp::written_bytes(socket.as_fd())?;
-        Ok((socket, written_bytes))
-    });
-    let (socket, before_bytes) = match begun {
-        Ok(begun) => begun,
-        Err(error) => {
-            tracing::warn!(%error, "a clone was lost when it was made");
-            let ended = report(Answer::NONE, began_at);
-            sink.push(&FromClone::Ended { conn, sent_bytes: 0, keep: false, ended });
-            return;
-        }
-    };
-    let answer = of_server(shared, path, &socket, (&head, outline), began_at).await;
-    let written = tcp::written_bytes(socket.as_fd());
-    let whole = answer.complete && written.is_ok();
-    let sent_bytes = written.unwrap_or(before_bytes).saturating_sub(before_bytes);
-    shared.counters.made_content_bytes.add(answer.content_bytes);
-    let keep = whole && outline.keep_alive && answer.then == AfterAnswer::KeepAlive;
-    let ended = report(Answer { complete: whole, ..answer }, began_at);
-    sink.push(&FromClone::Ended { conn, sent_bytes, keep, ended });
-    let is_here = || shared.clones.is_here(&flow, number);
-    if whole {
-        CloneCounters::count(&shared.counters.answered_as_clone);
-        let all_taken = all_taken(socket.as_fd(), shared.config.write_timeout, &is_here).await;
-        if all_taken && sink.is_lost() {
-            // Nobody may be there to go on: the client is told the end.
-            let _ = shutdown(&socket, Shutdown::Write);
-            return;
-        }
-    }
-    // Of an answer that broke off, the original tells the client. The server sees the end of its copy.
-    if is_here()
-        && let Err(error) = tcp::take_away(socket.as_fd())
-    {
-        tracing::debug!(%error, fd = socket.as_raw_fd(), "a clone could not be removed");
-    }
-}
-
-/// What the server answers on a clone whose request it reads from the socket.
-async fn of_server(
-    shared: &CloneShared,
-    path: &Path,
-    socket: &OwnedFd,
-    (head, outline): (&[u8], Outline),
-    began_at: Instant,
-) -> Answer {
-    let access = shared.config.gauge.begin();
-    let header = Header {
-        give_back_at_next_request: true,
-        head_request: outline.is_head,
-        head_size_bytes: u32::try_from(head.len()).unwrap_or(0),
-        no_end: true,
-    };
-    let unix = match reach(path).await.and_then(|unix| {
-        send_connection(&unix, socket, header)?;
-        Ok(unix)
-    }) {
-        Ok(unix) => unix,
-        Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "the server took no clone");
-            let copy = socket
-                .try_clone()
-                .and_then(|copy| ClientConnection::new(copy, b"", shared.config.write_timeout));
-            return match copy {
-                Ok(mut client) => answer_short(&mut client, StatusCode::BAD_GATEWAY).await,
-                Err(_) => Answer::NONE,
-            };
-        }
-    };
-    let mut access = Some(access);
-    let (tell, mut told) = tokio::sync::oneshot::channel();
-    let mut tell = Some(tell);
-    let followed = hear(&unix, began_at, |answer| {
-        finish(access.take(), began_at);
-        if let Some(tell) = tell.take() {
-            let _ = tell.send(answer);
-        }
-    });
-    tokio::select! {
-        biased;
-        answer = &mut told => answer.unwrap_or(Answer::NONE),
-        // It may have answered, and ended the connection, in one go.
-        _ = followed => told.try_recv().unwrap_or(Answer::NONE),
-    }
 }

@@ -13,8 +13,8 @@ use super::super::config::AgentError;
 use super::super::setup::listen;
 use super::super::spawn::spawn_with_runtime;
 use super::access::NodeAccessLog;
+use super::asks::{AsksNodes, PollAsked};
 use super::config::{CloneConfig, NodeLoads};
-use super::polls::{AsksNodes, PollAsked};
 use super::shared::CloneShared;
 use super::{admin, announced, polls};
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::super::head::Outline;
-use super::access::{AccessBegin, AccessEnd};
+use super::access::{AccessBegin, RequestEnd};
 use super::counters::CloneCounters;
 use super::mapping::{MappedEnd, MappedRequest};
 use super::peer_link::PeerLink;
@@ -24,9 +24,9 @@ pub(super) struct UnderWay<'a> {
     shared: &'a CloneShared,
     left: VecDeque<(Outline, MappedRequest)>,
     /// What the access log is to tell of the first one.
-    told: Rc<Cell<AccessEnd>>,
+    told: Rc<Cell<RequestEnd>>,
     /// What the others began with, if there is an access log.
-    begun: VecDeque<(AccessBegin, AccessEnd)>,
+    begun: VecDeque<(AccessBegin, RequestEnd)>,
     /// Content that the original has sent before, if it has begun the answer.
     begun_bytes: Option<u64>,
     answered: u64,
@@ -39,7 +39,7 @@ impl<'a> UnderWay<'a> {
         outline: Outline,
         mapped: MappedRequest,
         begun_bytes: Option<u64>,
-        told: Rc<Cell<AccessEnd>>,
+        told: Rc<Cell<RequestEnd>>,
     ) -> Self {
         let left = VecDeque::from([(outline, mapped)]);
         Self { shared, left, told, begun: VecDeque::new(), begun_bytes, answered: 0 }
@@ -50,7 +50,7 @@ impl<'a> UnderWay<'a> {
         &mut self,
         outline: Outline,
         mapped: MappedRequest,
-        begun: Option<(AccessBegin, AccessEnd)>,
+        begun: Option<(AccessBegin, RequestEnd)>,
     ) {
         self.left.push_back((outline, mapped));
         self.begun.extend(begun);
@@ -82,10 +82,10 @@ impl<'a> UnderWay<'a> {
     /// Tells the access log, or who writes its line of the first request.
     fn tell(&mut self, status: u16, content_bytes: u64) {
         if self.answered == 0 {
-            return self.told.set(AccessEnd { status, content_bytes, ..self.told.get() });
+            return self.told.set(RequestEnd { status, content_bytes, ..self.told.get() });
         }
         if let (Some(log), Some((begun, end))) = (&self.shared.access_log, self.begun.pop_front()) {
-            log.end(&begun, &AccessEnd { status, content_bytes, ..end }, self.shared);
+            log.end(&begun, &RequestEnd { status, content_bytes, ..end }, &self.shared.config);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::error::CliError;
 
 /// Where the loads come from by which a node's policy decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum LoadsFrom {
+pub(super) enum NodeLoadsFrom {
     /// What this node has given to others and to itself
     Own,
     /// Other nodes are asked before a choice
@@ -36,7 +36,7 @@ pub(super) enum LineFormat {
 pub(crate) struct NodeArgs {
     /// Where the loads come from by which --clone-policy decides; nodes tell theirs by --load-listen, and --load-announce
     #[arg(long, value_enum, value_name = "FROM", default_value = "own", requires = "clone_peers")]
-    clone_loads: LoadsFrom,
+    clone_loads: NodeLoadsFrom,
 
     /// The UDP port at which other nodes tell their loads
     #[arg(long, value_name = "PORT", default_value_t = 7401, value_parser = clap::value_parser!(u16).range(1..))]
@@ -71,7 +71,7 @@ pub(crate) struct NodeArgs {
 impl NodeArgs {
     /// Whether other nodes need this one's load.
     pub(super) fn needs_load(&self) -> bool {
-        self.clone_loads != LoadsFrom::Own
+        self.clone_loads != NodeLoadsFrom::Own
     }
 
     /// Files that the node needs once it runs.
@@ -86,10 +86,10 @@ impl NodeArgs {
     /// Enters them.
     pub(super) fn apply(&self, config: &mut CloneConfig, interval: Duration) -> Result<(), CliError> {
         config.loads = match (self.clone_loads, self.clone_hear) {
-            (LoadsFrom::Own, None) => NodeLoads::Own,
-            (LoadsFrom::Poll, None) => NodeLoads::POLL,
-            (LoadsFrom::Broadcast, Some(hear)) => NodeLoads::Broadcast { hear, interval },
-            (LoadsFrom::Broadcast, None) => {
+            (NodeLoadsFrom::Own, None) => NodeLoads::Own,
+            (NodeLoadsFrom::Poll, None) => NodeLoads::POLL,
+            (NodeLoadsFrom::Broadcast, Some(hear)) => NodeLoads::Broadcast { hear, interval },
+            (NodeLoadsFrom::Broadcast, None) => {
                 let what = "--clone-loads broadcast: give --clone-hear, where announcements come in";
                 return Err(CliError::Usage(what.to_owned()));
             }

@@ -8,11 +8,18 @@ use plimsoll_policy::{AdmissionControl, BuildContext, Core, Health, LoadUse, Tar
 
 use super::super::super::config::AgentError;
 use super::super::config::{CloneConfig, NodeLoads};
-use super::NodePlace;
 
 /// Bytes of a file of the decision log, and files that are kept: as by default in `[decision_log]`.
 const FILE_BYTES: u64 = 64 << 20;
 const FILES: usize = 16;
+
+/// Where a request is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum NodePlace {
+    Here,
+    /// At the peer of this number.
+    Peer(usize),
+}
 
 /// A core, and the nodes by back-end.
 pub(super) struct Begun {

@@ -1,0 +1,69 @@
+//! A clone before it lives, and what is told of its answer.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use http::Response;
+use plimsoll_datapath::Flow;
+use plimsoll_datapath::tcp::{self, Restored, TcpState};
+use plimsoll_origin::OriginBody;
+use plimsoll_wire::cloning::CloneRole;
+use plimsoll_wire::message::{AnswerReport, Conn};
+
+use super::super::head::Outline;
+use super::super::serve::Answer;
+use super::shared::CloneRoom;
+
+/// A clone that does not live yet.
+pub(super) struct FreshClone {
+    pub(super) conn: Conn,
+    pub(super) flow: Flow,
+    pub(super) number: u64,
+    pub(super) restored: Restored,
+    pub(super) role: CloneRole,
+    /// When it was made, and in which state, if it waits for its turn.
+    pub(super) ahead: Option<(Instant, TcpState)>,
+    /// Of the request, and of others behind it if it keeps the connection.
+    pub(super) head: Vec<u8>,
+    pub(super) outline: Outline,
+    /// The rest that it sends, of an answer that has begun.
+    pub(super) rest: Option<Response<OriginBody>>,
+    pub(super) _room: CloneRoom,
+}
+
+/// Waits until the client has acknowledged everything. False when it makes no progress for this long, or the clone is gone.
+pub(super) async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -> bool) -> bool {
+    const FIRST_PAUSE: Duration = Duration::from_millis(2);
+    const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+    let mut least_bytes = usize::MAX;
+    let mut progress_at = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match tcp::unacknowledged_bytes(socket) {
+            Ok(0) => return true,
+            Ok(bytes) if bytes < least_bytes => (least_bytes, progress_at) = (bytes, Instant::now()),
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+        if progress_at.elapsed() >= limit || !is_here() {
+            return false;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+pub(super) fn report(answer: Answer, began_at: Instant) -> AnswerReport {
+    let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+    let total_us = micros(began_at.elapsed());
+    let first_byte_us =
+        answer.first_byte_at.map_or(total_us, |at| micros(at.saturating_duration_since(began_at)));
+    AnswerReport {
+        request: 0,
+        status: answer.status,
+        complete: answer.complete,
+        content_bytes: answer.content_bytes,
+        first_byte_us,
+        total_us,
+    }
+}
