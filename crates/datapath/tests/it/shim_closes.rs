@@ -78,6 +78,7 @@ impl Program {
             give_back_at_next_request: true,
             head_request: false,
             head_size_bytes: REQUEST.len().try_into().unwrap(),
+            no_end: false,
         };
         shim::send_connection(&unix, agents, header).unwrap();
         unix.set_nonblocking(false).unwrap();

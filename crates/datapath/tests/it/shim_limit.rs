@@ -53,6 +53,7 @@ fn hand(socket: &Path, connection: TcpStream, request: &str) -> UnixStream {
         give_back_at_next_request: true,
         head_request: request.starts_with("HEAD"),
         head_size_bytes: request.len().try_into().unwrap(),
+        no_end: false,
     };
     shim::send_connection(&unix, connection, header).unwrap();
     unix.set_nonblocking(false).unwrap();

@@ -149,11 +149,6 @@ impl Mapping {
         })
     }
 
-    /// The policy's name.
-    pub(super) fn policy(&self) -> &'static str {
-        self.policy
-    }
-
     fn inner(&self) -> (MutexGuard<'_, MappingState>, Time) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX));
