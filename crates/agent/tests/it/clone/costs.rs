@@ -30,7 +30,7 @@ fn measured(client: &mut Client, path: &str, requests: u32) -> Option<(f64, f64)
         assert!(is_document(path, &client.try_answer(false).ok()?.body), "{path}");
     }
     let of = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(requests);
-    Some((of(began_at.elapsed()), of(cpu() - before)))
+    Some((of(began_at.elapsed()), of(cpu().saturating_sub(before))))
 }
 
 /// A document of this size whose clones are node 1's.
