@@ -11,7 +11,7 @@ mod clones;
 mod cloning;
 mod config;
 mod counters;
-mod frames;
+pub(super) mod frames;
 mod made;
 mod mapping;
 mod node;
