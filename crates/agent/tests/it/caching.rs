@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -277,6 +279,32 @@ fn documents_that_are_false_are_thrown_away() {
         drop(world);
         assert_eq!(impostor.thread.join().unwrap() as u64, counts.false_documents);
     }
+}
+
+#[test]
+fn a_lie_about_what_was_read_here_is_noticed() {
+    // Well made, with the digest of its bytes; but this node has read the document before.
+    let lies = Arc::new(AtomicBool::new(false));
+    let lying = Arc::clone(&lies);
+    let impostor = Impostor::start(move |stream, keys, ask, size_bytes| {
+        if lying.load(Ordering::SeqCst) {
+            let bytes = vec![b'x'; usize::try_from(size_bytes).unwrap()];
+            say(stream, keys, &FromHolder::Document { ask, digest: digest(&bytes), bytes: &bytes });
+        } else {
+            say(stream, keys, &FromHolder::Absent { ask });
+        }
+    });
+    let world = impostor.victim(|_, origin| origin.cache_bytes = SIZE_BYTES as u64);
+    let paths: Vec<_> = (0..40).map(|at| format!("/at{at}")).collect();
+    assert!(paths.iter().all(|path| world.get(0, path) == "miss"));
+    let asked = world.links(0).counts().asked;
+    lies.store(true, Ordering::SeqCst);
+    // The memory holds one document, so each is asked for again.
+    assert!(paths.iter().all(|path| world.get(0, path) == "miss"));
+    let counts = world.links(0).counts();
+    assert!(asked > 0 && counts.false_documents == asked && counts.fetched == 0, "{counts:?}");
+    drop(world);
+    impostor.thread.join().unwrap();
 }
 
 #[test]

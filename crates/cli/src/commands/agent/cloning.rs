@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 
-use plimsoll_agent::daemon::{CloneConfig, CloneStats, PreparedCloneNode};
+use plimsoll_agent::daemon::{CloneConfig, CloneStats, PreparedCacheNode, PreparedCloneNode};
 use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port};
 use plimsoll_policy::PolicyChoice;
 use tokio::runtime::Runtime;
 
 use super::super::origin::{self, StopSignals};
 use super::super::privileges;
+use super::caching;
 use super::identity::identity;
 use super::load::seconds;
 use super::options::{self, Args};
@@ -21,7 +22,8 @@ pub(super) fn run(
     runtime: &Runtime,
     mut signals: StopSignals,
 ) -> Result<(), CliError> {
-    let config = config(args, listen)?;
+    let mut config = config(args, listen)?;
+    let caching = caching::prepare(args, &mut config.serve)?;
     let needs = options::needs(args);
     let identity = identity(args, &config.serve, &needs)?;
     let low_ports = config.vips.iter().any(|vip| is_privileged_port(vip.port()));
@@ -29,11 +31,14 @@ pub(super) fn run(
     let work = KeptWork::TakeOver { low_ports };
     let kept = PrivilegeDrop { identity: &identity, work, seccomp: !args.no_seccomp };
     privileges::give_away(kept, &needs, "--user")?;
+    let caching = caching.map(PreparedCacheNode::start).transpose()?;
     let node = prepared.start()?;
     tracing::info!("a node of Socket Cloning, with links at {}", node.address());
     runtime.block_on(signals.next());
     let stats = node.stop()?;
-    if args.json_stats { output::print(&format!("{}\n", json(&stats))) } else { Ok(()) }
+    let mut json = json(&stats);
+    caching::stop(caching, &mut json);
+    if args.json_stats { output::print(&format!("{json}\n")) } else { Ok(()) }
 }
 
 fn config(args: &Args, listen: SocketAddr) -> Result<CloneConfig, CliError> {
