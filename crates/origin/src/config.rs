@@ -1,10 +1,12 @@
 //! The settings of an origin.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_wire::load::LoadGauge;
 
 use super::emulate::{CpuModel, DiskModel};
+use super::peers::PeerMemory;
 use super::source::Source;
 
 /// The settings of an origin.
@@ -34,6 +36,8 @@ pub struct OriginConfig {
     pub drain_timeout: Duration,
     /// Counts the requests that are being answered; a gauge of its own by default.
     pub gauge: LoadGauge,
+    /// The memory of other nodes, which is asked before the disk; none by default.
+    pub peers: Option<Arc<dyn PeerMemory>>,
 }
 
 impl OriginConfig {
@@ -53,6 +57,7 @@ impl OriginConfig {
             write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
             gauge: LoadGauge::new(),
+            peers: None,
         }
     }
 }

@@ -111,7 +111,19 @@ impl Files {
         if !metadata.is_file() {
             return Err(PathRefusal::Missing);
         }
-        Ok(Found::Object(Arc::new(Object::file(place, &metadata))))
+        let name = self.shared_name(&place);
+        Ok(Found::Object(Arc::new(Object::file(place, &metadata).shared_as(name))))
+    }
+
+    /// The path by which other nodes know the file: below the root, without links. None for what lies outside.
+    fn shared_name(&self, place: &Path) -> Option<String> {
+        let below = place.strip_prefix(&self.root).ok()?;
+        let mut name = String::new();
+        for part in below {
+            name.push('/');
+            name.extend(percent_encode(part.as_bytes(), ESCAPED));
+        }
+        Some(name)
     }
 
     /// Resolves the symbolic links in a path. Returns the result with the metadata of what lies there, unless that is

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 
 use super::numbers::numbers_of;
+use super::peers::SharedDocument;
 use super::synthetic;
 
 /// Tells apart versions of one object, and different objects that happen to have the same number in the cache.
@@ -33,6 +34,8 @@ pub(crate) struct Object {
     /// When it was last modified, in whole seconds since 1970; `None` for times that HTTP cannot express.
     pub(crate) modified_s: Option<u64>,
     pub(crate) content_type: HeaderValue,
+    /// Its path as in a URL, by which other nodes know it; `None` if they do not.
+    pub(crate) shared_name: Option<Box<str>>,
     place: Place,
 }
 
@@ -83,6 +86,7 @@ impl Object {
             tag: format!("{size_bytes:x}-{modified_ns:x}"),
             modified_s: modified_s.filter(|&s| s <= LAST_HTTP_SECOND),
             content_type: content_type(&path),
+            shared_name: None,
             place: Place::File(path),
         }
     }
@@ -96,8 +100,20 @@ impl Object {
             tag: format!("{number:x}-{size_bytes:x}"),
             modified_s: Some(GENERATED_MODIFIED_S),
             content_type: content_type(Path::new(path)),
+            shared_name: Some(path.into()),
             place: Place::Generated { number },
         }
+    }
+
+    /// Other nodes know it by this path, which is written as in a URL.
+    pub(crate) fn shared_as(self, name: Option<String>) -> Self {
+        Self { shared_name: name.map(String::into_boxed_str), ..self }
+    }
+
+    /// What other nodes are asked for, if they know it.
+    pub(crate) fn shared(&self) -> Option<SharedDocument<'_>> {
+        let name = self.shared_name.as_deref()?;
+        Some(SharedDocument { name, size_bytes: self.size_bytes, modified_ns: self.version.modified_ns })
     }
 
     /// Opens the object for reading. This blocks.

@@ -294,6 +294,7 @@ impl Responder {
             Served::Hit => (&self.counters.hits, "hit"),
             Served::Miss => (&self.counters.misses, "miss"),
             Served::Joined => (&self.counters.joined, "joined"),
+            Served::Peer => (&self.counters.from_peers, "peer"),
             Served::Bypass => (&self.counters.bypassed, "bypass"),
         };
         counter.add(1);

@@ -11,6 +11,7 @@ use super::body::{OriginAccess, OriginBody};
 use super::config::OriginConfig;
 use super::connection::Shared;
 use super::error::OriginError;
+use super::peers::OriginMemory;
 use super::respond::Responder;
 use super::stats::{Counters, OriginStats};
 use super::store::Store;
@@ -43,7 +44,7 @@ impl OriginService {
         };
         let max_connections = config.max_connections.clamp(1, Semaphore::MAX_PERMITS);
         let counters = Arc::new(Counters::default());
-        let store = Arc::new(Store::new(
+        let store = Store::new(
             &config.cache_policy,
             config.cache_bytes,
             config.cache_object_limit_bytes,
@@ -51,7 +52,11 @@ impl OriginService {
             // Each connection has one request at a time; reads beyond that number are of requests that were given up.
             max_connections,
             Arc::clone(&counters),
-        )?);
+        )?;
+        let store = Arc::new(store.with_peers(config.peers.clone()));
+        if let Some(peers) = &config.peers {
+            peers.attach(OriginMemory::new(&config.source, &store));
+        }
         let responder =
             Responder::new(config.source, Arc::clone(&store), config.cpu, name, Arc::clone(&counters));
         let shared = Arc::new(Shared {

@@ -46,7 +46,7 @@ impl Source {
             Kind::Synthetic(synthetic) => {
                 let document = synthetic.find(path_and_query).ok_or(PathRefusal::Missing)?;
                 let object = Object::generated(path_of(path_and_query), document.number, document.size_bytes);
-                Ok(Found::Object(Arc::new(object)))
+                Ok(Found::Object(Arc::new(object.shared_as(Some(path_and_query.to_owned())))))
             }
         }
     }

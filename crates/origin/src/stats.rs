@@ -16,6 +16,8 @@ pub struct OriginStats {
     pub misses: u64,
     /// Bodies that were not in memory, but being read for another request already.
     pub joined: u64,
+    /// Bodies that were not in memory, and came from another node's.
+    pub from_peers: u64,
     /// Bodies that were streamed, because the memory cache does not take files of their size.
     pub bypassed: u64,
     /// Whole files read into memory, including those whose request was given up.
@@ -39,6 +41,7 @@ pub(crate) struct Counters {
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
     pub(crate) joined: Counter,
+    pub(crate) from_peers: Counter,
     pub(crate) bypassed: Counter,
     pub(crate) reads: Counter,
     pub(crate) body_bytes: Counter,
@@ -71,6 +74,7 @@ impl Counters {
             hits: self.hits.get(),
             misses: self.misses.get(),
             joined: self.joined.get(),
+            from_peers: self.from_peers.get(),
             bypassed: self.bypassed.get(),
             reads: self.reads.get(),
             body_bytes: self.body_bytes.get(),

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::emulate::{DiskModel, Resource};
 use super::object::{ContentError, Object, Version};
+use super::peers::PeerMemory;
 use super::stats::{Counters, OriginStats};
 
 /// Most files read at the same time. Each takes a thread, and memory for its bytes until they are in the cache.
@@ -25,6 +26,8 @@ pub(crate) enum Served {
     Miss,
     /// It was read for another request, whose read was under way.
     Joined,
+    /// It came from another node's memory.
+    Peer,
     /// It is streamed and never put into memory as a whole.
     Bypass,
 }
@@ -37,8 +40,15 @@ pub(crate) enum FetchError {
     Busy,
 }
 
+/// Who had it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Disk,
+    Peer,
+}
+
 /// What a read has come to; `None` as long as it is under way.
-type Outcome = Option<Result<Bytes, ContentError>>;
+type Outcome = Option<Result<(Bytes, From), ContentError>>;
 
 /// The memory cache, with the reads that fill it.
 pub(crate) struct Store {
@@ -50,6 +60,7 @@ pub(crate) struct Store {
     /// Most reads that wait or run.
     most_reads: usize,
     counters: Arc<Counters>,
+    peers: Option<Arc<dyn PeerMemory>>,
 }
 
 /// What is in memory, and what is about to come.
@@ -60,10 +71,14 @@ struct Shelf {
     /// Reads under way. Looked up only, never iterated.
     reads: HashMap<(u64, Version), watch::Receiver<Outcome>, FixedState>,
     evicted: Vec<u64>,
+    /// Is told what the memory gets and loses.
+    peers: Option<Arc<dyn PeerMemory>>,
 }
 
 struct Body {
     version: Version,
+    /// As other nodes know it; kept only where there are any.
+    name: Option<Box<str>>,
     bytes: Bytes,
 }
 
@@ -89,6 +104,7 @@ impl Store {
             bodies: HashMap::default(),
             reads: HashMap::default(),
             evicted: Vec::new(),
+            peers: None,
         };
         Ok(Self {
             shelf: Mutex::new(shelf),
@@ -97,7 +113,15 @@ impl Store {
             readers: Semaphore::new(READS_AT_ONCE),
             most_reads,
             counters,
+            peers: None,
         })
+    }
+
+    /// The same, with the memory of other nodes.
+    pub(crate) fn with_peers(mut self, peers: Option<Arc<dyn PeerMemory>>) -> Self {
+        self.shelf.get_mut().unwrap_or_else(PoisonError::into_inner).peers.clone_from(&peers);
+        self.peers = peers;
+        self
     }
 
     /// Whether files of this size are cached.
@@ -122,33 +146,58 @@ impl Store {
         self.shelf().hit(object)
     }
 
-    /// The body, from memory or read. When several requests want the same version of an object, the first starts a read and
-    /// the others wait for it. A read goes on when its request is given up.
+    /// The body, from memory, from another node's, or read. When several requests want the same version of an object, the
+    /// first starts a read and the others wait for it. A read goes on when its request is given up.
     pub(crate) async fn fetch(self: &Arc<Self>, object: &Arc<Object>) -> Result<(Bytes, Served), FetchError> {
-        let (mut outcome, served) = {
+        self.fetch_from(object, self.peers.clone()).await
+    }
+
+    /// The same, without other nodes.
+    pub(crate) async fn fetch_here(
+        self: &Arc<Self>,
+        object: &Arc<Object>,
+    ) -> Result<(Bytes, Served), FetchError> {
+        self.fetch_from(object, None).await
+    }
+
+    async fn fetch_from(
+        self: &Arc<Self>,
+        object: &Arc<Object>,
+        peers: Option<Arc<dyn PeerMemory>>,
+    ) -> Result<(Bytes, Served), FetchError> {
+        let (mut outcome, joined) = {
             let mut shelf = self.shelf();
             if let Some(bytes) = shelf.hit(object) {
                 return Ok((bytes, Served::Hit));
             }
             let key = (object.id, object.version);
             if let Some(read) = shelf.reads.get(&key) {
-                (read.clone(), Served::Joined)
+                (read.clone(), true)
             } else if shelf.reads.len() >= self.most_reads {
                 return Err(FetchError::Busy);
             } else {
                 let (sender, receiver) = watch::channel(None);
                 shelf.reads.insert(key, receiver.clone());
                 // Under the lock, so that the disk takes reads in the order of their requests.
-                let turn =
-                    self.disk.as_ref().map(|(model, queue)| queue.visit(model.read_time(object.size_bytes)));
+                let turn = if peers.is_none() { self.turn(object) } else { None };
                 let (store, object) = (Arc::clone(self), Arc::clone(object));
                 tokio::spawn(async move {
-                    if let Some(turn) = turn {
-                        turn.await;
+                    match peers {
+                        Some(peers) if store.ask(&*peers, &object, &sender).await => return,
+                        Some(_) => {
+                            if let Some(turn) = store.turn(&object) {
+                                turn.await;
+                            }
+                        }
+                        None => {
+                            if let Some(turn) = turn {
+                                turn.await;
+                            }
+                        }
                     }
                     store.read(object, &sender).await;
                 });
-                (receiver, Served::Miss)
+                (receiver, false)
             }
         };
         let result = match outcome.wait_for(Option::is_some).await {
@@ -156,27 +205,53 @@ impl Store {
             Err(_) => None,
         };
         match result {
-            Some(Ok(bytes)) => Ok((bytes, served)),
+            Some(Ok((bytes, _))) if joined => Ok((bytes, Served::Joined)),
+            Some(Ok((bytes, From::Disk))) => Ok((bytes, Served::Miss)),
+            Some(Ok((bytes, From::Peer))) => Ok((bytes, Served::Peer)),
             Some(Err(error)) => Err(FetchError::Read(error)),
             None => Err(FetchError::Read(io::Error::other("the read was given up").into())),
         }
     }
 
-    async fn read(&self, object: Arc<Object>, sender: &watch::Sender<Outcome>) {
-        self.counters.reads.add(1);
-        let key = (object.id, object.version);
-        // The semaphore is never closed, so this is a permit. It is held until the bytes are in the cache.
-        let _permit = self.readers.acquire().await;
-        let size_bytes = object.size_bytes;
-        let read = tokio::task::spawn_blocking(move || object.read_whole()).await;
-        let result = read.unwrap_or_else(|error| Err(io::Error::other(error).into()));
+    /// Takes a turn at the emulated disk, which begins now.
+    fn turn(&self, object: &Object) -> Option<impl Future<Output = ()> + Send + use<>> {
+        self.disk.as_ref().map(|(model, queue)| queue.visit(model.read_time(object.size_bytes)))
+    }
+
+    /// Has the document from another node, if one has it.
+    async fn ask(&self, peers: &dyn PeerMemory, object: &Object, sender: &watch::Sender<Outcome>) -> bool {
+        let Some(document) = object.shared() else { return false };
+        let Some(bytes) = peers.fetch(document).await else { return false };
+        if bytes.len() as u64 != object.size_bytes {
+            return false;
+        }
         let mut shelf = self.shelf();
-        shelf.reads.remove(&key);
-        if let Ok(bytes) = &result {
-            shelf.put(key, size_bytes, bytes);
+        shelf.reads.remove(&(object.id, object.version));
+        if peers.replicates() {
+            shelf.put(object, &bytes);
         }
         drop(shelf);
-        sender.send_replace(Some(result));
+        sender.send_replace(Some(Ok((bytes, From::Peer))));
+        true
+    }
+
+    async fn read(&self, object: Arc<Object>, sender: &watch::Sender<Outcome>) {
+        self.counters.reads.add(1);
+        // The semaphore is never closed, so this is a permit. It is held until the bytes are in the cache.
+        let _permit = self.readers.acquire().await;
+        let to_read = Arc::clone(&object);
+        let read = tokio::task::spawn_blocking(move || to_read.read_whole()).await;
+        let result = read.unwrap_or_else(|error| Err(io::Error::other(error).into()));
+        if let (Ok(bytes), Some(peers), Some(document)) = (&result, &self.peers, object.shared()) {
+            peers.read(document, bytes);
+        }
+        let mut shelf = self.shelf();
+        shelf.reads.remove(&(object.id, object.version));
+        if let Ok(bytes) = &result {
+            shelf.put(&object, bytes);
+        }
+        drop(shelf);
+        sender.send_replace(Some(result.map(|bytes| (bytes, From::Disk))));
     }
 
     /// The counts so far, and how much is in memory.
@@ -198,24 +273,37 @@ impl Shelf {
         let body = self.bodies.get(&object.id)?;
         if body.version != object.version {
             self.cache.remove(object.id);
-            self.bodies.remove(&object.id);
+            self.forget(object.id);
             return None;
         }
         self.cache.access(object.id);
         Some(body.bytes.clone())
     }
 
-    fn put(&mut self, (id, version): (u64, Version), size_bytes: u64, bytes: &Bytes) {
+    fn put(&mut self, object: &Object, bytes: &Bytes) {
+        let (id, version) = (object.id, object.version);
         // Removed first, because the cache tells versions apart by size alone.
         if self.bodies.get(&id).is_some_and(|body| body.version != version) {
             self.cache.remove(id);
-            self.bodies.remove(&id);
+            self.forget(id);
         }
-        if self.cache.insert(id, size_bytes, &mut self.evicted) {
-            self.bodies.insert(id, Body { version, bytes: bytes.clone() });
+        if self.cache.insert(id, object.size_bytes, &mut self.evicted) {
+            let name = self.peers.as_ref().and(object.shared_name.clone());
+            if let (Some(peers), Some(name)) = (&self.peers, &name) {
+                peers.held(name);
+            }
+            self.bodies.insert(id, Body { version, name, bytes: bytes.clone() });
         }
-        for id in self.evicted.drain(..) {
-            self.bodies.remove(&id);
+        for id in std::mem::take(&mut self.evicted) {
+            self.forget(id);
+        }
+    }
+
+    /// Drops the body of an object that the cache has no more.
+    fn forget(&mut self, id: u64) {
+        let body = self.bodies.remove(&id);
+        if let (Some(peers), Some(name)) = (&self.peers, body.and_then(|body| body.name)) {
+            peers.dropped(&name);
         }
     }
 }

@@ -6,6 +6,7 @@
 //!   it.
 //! - [`message`]: the messages between front-end and agent.
 //! - [`cloning`]: the messages of Socket Cloning between nodes.
+//! - [`caching`]: the messages of cooperative caching between nodes.
 //! - [`codec`]: the encoding of messages.
 //! - [`session`]: mutual authentication ([`session::FrontEndHandshake`], [`session::AgentHandshake`]), and
 //!   frames that no third party can forge, repeat, reorder or drop ([`session::FrameWriter`],
@@ -17,6 +18,7 @@
 //!
 //! The wire format and the states of both sides stand in `docs/mechanisms/handoff.md`.
 
+pub mod caching;
 pub mod cloning;
 pub mod codec;
 mod flow;

@@ -30,6 +30,7 @@
 mod accepting;
 mod active;
 mod agent;
+mod caching;
 mod client;
 mod clone;
 mod closing;
@@ -42,6 +43,7 @@ mod head;
 mod link;
 mod lost;
 mod noise;
+mod opening;
 mod outcome;
 mod placing;
 mod queue;
@@ -57,5 +59,6 @@ mod talk;
 mod threads;
 
 pub use agent::{Agent, AgentHandle, AgentStats, PreparedAgent};
+pub use caching::{CacheCounts, CacheLocation, CacheNode, CacheNodeConfig, CachePeer, PreparedCacheNode};
 pub use clone::{CloneConfig, CloneNode, ClonePeer, CloneStats, NodeLoads, PreparedCloneNode};
 pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

@@ -1,6 +1,7 @@
 //! `plimsoll agent`: what takes connections over beside a back-end, and tells its load.
 
 mod alone;
+mod caching;
 mod cloning;
 mod identity;
 mod load;
@@ -18,7 +19,7 @@ use super::origin::{self, StopSignals};
 use super::privileges;
 use crate::error::CliError;
 use crate::output;
-use plimsoll_agent::daemon::{Agent, AgentError, AgentStats, PreparedAgent};
+use plimsoll_agent::daemon::{Agent, AgentError, AgentStats, CacheNode, PreparedAgent, PreparedCacheNode};
 use plimsoll_agent::load::{LoadService, PreparedLoad};
 use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port};
 
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
                 .to_owned(),
         ));
     }
-    let Started { agent, load, published } = start(args, listen)?;
+    let Started { agent, load, caching, published } = start(args, listen)?;
     tracing::info!("taking connections over at {}", agent.address());
     if let Some(address) = agent.origin_address() {
         tracing::info!("origin on http://{address}");
@@ -59,6 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     });
     let stats = agent.stop()?;
     let mut json = json(&stats);
+    caching::stop(caching, &mut json);
     if let Some(load) = load {
         json["load"] = load.status().json();
         load.stop();
@@ -70,12 +72,14 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 struct Started {
     agent: Agent,
     load: Option<LoadService>,
+    caching: Option<CacheNode>,
     published: Option<PublishedReplicas>,
 }
 
 /// Starts an agent that has given away the privileges it needs no more.
 fn start(args: &Args, listen: SocketAddr) -> Result<Started, CliError> {
-    let config = config(args, listen)?;
+    let mut config = config(args, listen)?;
+    let caching = caching::prepare(args, &mut config.serve)?;
     let load = args.load.config(&config.key, &config.gauge)?.map(PreparedLoad::new).transpose()?;
     let told_at = load.as_ref().and_then(|load| args.load.told_at(load));
     let at = ServedAt { listen: Some(listen), origin: args.origin_listen, load: told_at };
@@ -89,7 +93,8 @@ fn start(args: &Args, listen: SocketAddr) -> Result<Started, CliError> {
     privileges::give_away(kept, &needs, "--user")?;
     let load = load.map(PreparedLoad::start).transpose()?;
     load.as_ref().inspect(|load| load::tell(load));
-    Ok(Started { agent: prepared.start()?, load, published })
+    let caching = caching.map(PreparedCacheNode::start).transpose()?;
+    Ok(Started { agent: prepared.start()?, load, caching, published })
 }
 
 impl From<AgentError> for CliError {

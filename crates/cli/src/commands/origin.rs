@@ -224,6 +224,7 @@ pub(crate) fn json(stats: &OriginStats) -> serde_json::Value {
         "hits": stats.hits,
         "misses": stats.misses,
         "joined": stats.joined,
+        "from_peers": stats.from_peers,
         "bypassed": stats.bypassed,
         "reads": stats.reads,
         "body_bytes": stats.body_bytes,

@@ -17,7 +17,7 @@ const MOST_QUEUED_BYTES: usize = 64 << 20;
 const LOOKS: u32 = 4;
 
 /// What goes out on a link of this thread.
-pub(super) struct FrameSink {
+pub(in super::super) struct FrameSink {
     stream: Rc<TcpStream>,
     writer: RefCell<FrameWriter>,
     wake: Notify,
@@ -25,17 +25,17 @@ pub(super) struct FrameSink {
 }
 
 impl FrameSink {
-    pub(super) fn new(stream: Rc<TcpStream>, writer: FrameWriter) -> Self {
+    pub(in super::super) fn new(stream: Rc<TcpStream>, writer: FrameWriter) -> Self {
         Self { stream, writer: RefCell::new(writer), wake: Notify::new(), lost: Cell::new(false) }
     }
 
     /// Whether nothing goes out any more.
-    pub(super) fn is_lost(&self) -> bool {
+    pub(in super::super) fn is_lost(&self) -> bool {
         self.lost.get()
     }
 
     /// Sends a message, at once if the socket takes it. False when it cannot be sent.
-    pub(super) fn push<'m, M: Message<'m>>(&self, message: &M) -> bool {
+    pub(in super::super) fn push<'m, M: Message<'m>>(&self, message: &M) -> bool {
         if self.is_lost() {
             return false;
         }
@@ -75,7 +75,7 @@ impl FrameSink {
 
 /// Why a link ended.
 #[derive(Debug)]
-pub(super) enum FramesEnd {
+pub(in super::super) enum FramesEnd {
     /// The other side, or what is between.
     Lost(String),
     /// What came is not authentic, or not understood.
@@ -90,7 +90,7 @@ impl From<io::Error> for FramesEnd {
 
 /// Reads frames, and sends what is queued, until the link is lost. `take` gets the messages of each frame; `tick` is called
 /// several times within `silence`.
-pub(super) async fn run_frames(
+pub(in super::super) async fn run_frames(
     sink: &FrameSink,
     reader: FrameReader,
     silence: Duration,

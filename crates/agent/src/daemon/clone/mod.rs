@@ -20,7 +20,7 @@ mod clones;
 mod cloning;
 mod config;
 mod counters;
-mod frames;
+pub(super) mod frames;
 mod fresh;
 mod heard_sizes;
 mod keeping;

@@ -11,13 +11,13 @@ use plimsoll_datapath::NextHop;
 use plimsoll_wire::cloning::{CloneRole, FromClone, SentPart, ToClone};
 use plimsoll_wire::codec::messages;
 use plimsoll_wire::message::Conn;
-use plimsoll_wire::random;
-use plimsoll_wire::session::{AgentTerms, Established, FrontEndHandshake, FrontEndId};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use plimsoll_wire::session::{AgentTerms, Established};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
+use super::super::opening::{LinkOpener, open_link};
+use super::config::CloneConfig;
 use super::counters::CloneCounters;
 use super::frames::{FrameSink, FramesEnd, run_frames};
 use super::shared::CloneShared;
@@ -123,8 +123,10 @@ impl PeerLink {
     /// Has the link be there, again and again.
     pub(super) async fn keep(self: Rc<Self>, shared: Arc<CloneShared>) {
         let Some(peer) = shared.config.peers.get(self.peer) else { return };
+        let CloneConfig { key, name, listen, .. } = &shared.config;
+        let own = LinkOpener { key, name, from: listen.ip() };
         loop {
-            match timeout(HANDSHAKE, open(&shared, peer.address, &peer.name)).await {
+            match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
                 Ok(Ok((stream, established))) => {
                     tracing::debug!(peer = peer.name, "a link to another node begins");
                     let end = self.run(&shared, stream, established, peer.address).await;
@@ -183,38 +185,4 @@ fn take(waiting: &Waiting, area: &[u8]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-async fn open(
-    shared: &CloneShared,
-    address: SocketAddr,
-    name: &str,
-) -> Result<(TcpStream, Established<AgentTerms>), String> {
-    let text = |error: std::io::Error| error.to_string();
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(text)?;
-    // The other node knows us by our address.
-    socket.bind(SocketAddr::new(shared.config.listen.ip(), 0)).map_err(text)?;
-    let mut stream = socket.connect(address).await.map_err(text)?;
-    stream.set_nodelay(true).map_err(text)?;
-    let instance = u64::from_le_bytes(random().map_err(text)?);
-    let id = FrontEndId { name: shared.config.name.clone(), instance };
-    let nonce = random().map_err(text)?;
-    let (mut handshake, hello) =
-        FrontEndHandshake::new(&shared.config.key, &id, nonce).map_err(|error| error.to_string())?;
-    stream.write_all(&hello).await.map_err(text)?;
-    let mut buffer = [0; 4096];
-    loop {
-        let count = stream.read(&mut buffer).await.map_err(text)?;
-        if count == 0 {
-            return Err("it was closed within the handshake".to_owned());
-        }
-        let progress = handshake.feed(&buffer[..count]).map_err(|error| error.to_string())?;
-        stream.write_all(&progress.send).await.map_err(text)?;
-        let Some(mut established) = progress.done else { continue };
-        if established.peer.name != name {
-            return Err(format!("the node there is called {}", established.peer.name));
-        }
-        established.keys.reader.feed(&buffer[progress.consumed..count]);
-        return Ok((stream, established));
-    }
 }

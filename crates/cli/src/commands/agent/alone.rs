@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::daemon::ServeConfig;
+use plimsoll_agent::daemon::{PreparedCacheNode, ServeConfig};
 use plimsoll_agent::load::PreparedLoad;
 use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, choose};
 use plimsoll_origin::{Origin, OriginConfig, OriginError, OriginHandle, OriginService};
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::super::origin::{self, StopSignals};
 use super::super::privileges;
+use super::caching;
 use super::options::{self, Args};
 use super::publishing::{ServedAt, take_part_until};
 use crate::error::CliError;
@@ -33,7 +34,8 @@ pub(super) fn run(args: &Args, runtime: &Runtime, mut signals: StopSignals) -> R
         );
     }
     let load = PreparedLoad::new(config)?;
-    let served = prepare_origin(args, &gauge)?;
+    let (served, caching) = prepare_origin(args, &gauge)?.unzip();
+    let caching = caching.flatten();
     let at = ServedAt { listen: None, origin: args.origin_listen, load: args.load.told_at(&load) };
     // While it may still read the key.
     let published = args.publishing.published(at, &args.key)?;
@@ -43,6 +45,7 @@ pub(super) fn run(args: &Args, runtime: &Runtime, mut signals: StopSignals) -> R
     privileges::give_away(kept, &needs, "--user")?;
     let load = load.start()?;
     super::load::tell(&load);
+    let caching = caching.map(PreparedCacheNode::start).transpose()?;
     let serving = served.map(|(service, listener)| Serving::start(service, listener, args)).transpose()?;
     take_part_until(published, runtime, &mut signals)?;
     let stats = serving.map(|serving| {
@@ -54,19 +57,22 @@ pub(super) fn run(args: &Args, runtime: &Runtime, mut signals: StopSignals) -> R
     if let Some(stats) = stats {
         json["origin"] = origin::json(&stats);
     }
+    caching::stop(caching, &mut json);
     load.stop();
     if args.json_stats { output::print(&format!("{json}\n")) } else { Ok(()) }
 }
 
+/// The origin and its listener, and the links to other nodes' memory.
+type PreparedOrigin = ((OriginService, std::net::TcpListener), Option<PreparedCacheNode>);
+
 /// The origin and its listener, where there is one.
-fn prepare_origin(
-    args: &Args,
-    gauge: &LoadGauge,
-) -> Result<Option<(OriginService, std::net::TcpListener)>, CliError> {
+fn prepare_origin(args: &Args, gauge: &LoadGauge) -> Result<Option<PreparedOrigin>, CliError> {
     if args.serve.is_none() {
         return Ok(None);
     }
-    let ServeConfig::Origin(config) = options::serve(args)? else {
+    let mut serve = options::serve(args)?;
+    let caching = caching::prepare(args, &mut serve)?;
+    let ServeConfig::Origin(config) = serve else {
         return Err(CliError::Usage(
             "--serve: without --listen only an origin serves; servers tell their loads at --load-api"
                 .to_owned(),
@@ -81,7 +87,7 @@ fn prepare_origin(
         Ok(listener)
     });
     let listener = listener.map_err(|error| OriginError::Listen { address, error })?;
-    Ok(Some((service, listener)))
+    Ok(Some(((service, listener), caching)))
 }
 
 /// The origin, on threads of its own.

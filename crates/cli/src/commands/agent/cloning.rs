@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use plimsoll_agent::daemon::{CloneConfig, CloneStats, PreparedCloneNode};
+use plimsoll_agent::daemon::{CloneConfig, CloneStats, PreparedCacheNode, PreparedCloneNode};
 use plimsoll_agent::load::PreparedLoad;
 use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port};
 use plimsoll_policy::PolicyChoice;
@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 
 use super::super::origin::{self, StopSignals};
 use super::super::privileges;
+use super::caching;
 use super::identity::identity;
 use super::load::{seconds, tell};
 use super::options::{self, Args, set_common};
@@ -22,13 +23,14 @@ pub(super) fn run(
     runtime: &Runtime,
     mut signals: StopSignals,
 ) -> Result<(), CliError> {
-    let config = config(args, listen)?;
+    let mut config = config(args, listen)?;
     let load = args.load.config(&config.key, &config.gauge)?.map(PreparedLoad::new).transpose()?;
     if args.node.needs_load() && load.is_none() {
         let what =
             "--clone-loads: give --load-listen as well, where this node tells its own load to the others";
         return Err(CliError::Usage(what.to_owned()));
     }
+    let caching = caching::prepare(args, &mut config.serve)?;
     let needs = options::needs(args);
     let identity = identity(args, &config.serve, &needs)?;
     let low_ports = config.vips.iter().any(|vip| is_privileged_port(vip.port()));
@@ -38,6 +40,7 @@ pub(super) fn run(
     privileges::give_away(kept, &needs, "--user")?;
     let load = load.map(PreparedLoad::start).transpose()?;
     load.as_ref().inspect(|load| tell(load));
+    let caching = caching.map(PreparedCacheNode::start).transpose()?;
     let node = prepared.start()?;
     tracing::info!("a node of Socket Cloning, with links at {}", node.address());
     if let Some(address) = node.admin_address() {
@@ -50,6 +53,7 @@ pub(super) fn run(
         json["load"] = load.status().json();
         load.stop();
     }
+    caching::stop(caching, &mut json);
     if args.json_stats { output::print(&format!("{json}\n")) } else { Ok(()) }
 }
 

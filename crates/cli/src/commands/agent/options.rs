@@ -9,6 +9,7 @@ use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_wire::Key;
 
 use super::super::origin::{self, Tuning};
+use super::caching::CacheArgs;
 use super::load::{LoadArgs, seconds};
 use super::node::NodeArgs;
 use super::publishing::PublishArgs;
@@ -129,6 +130,9 @@ pub(crate) struct Args {
     pub(super) node: NodeArgs,
 
     #[command(flatten)]
+    pub(super) caching: CacheArgs,
+
+    #[command(flatten)]
     pub(super) load: LoadArgs,
 
     #[command(flatten)]
@@ -176,7 +180,7 @@ fn clone_peer(text: &str) -> Result<ClonePeer, String> {
     Ok(ClonePeer { name: agent_name(name)?, address })
 }
 
-fn agent_name(text: &str) -> Result<String, String> {
+pub(super) fn agent_name(text: &str) -> Result<String, String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if text.is_empty() || !text.chars().all(is_good) {
         return Err("give letters, digits, - and _".to_owned());
