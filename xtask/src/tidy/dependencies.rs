@@ -33,7 +33,7 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
         &["policy", "config", "classes", "decisions", "datapath", "directory", "sniffer", "switch", "wire"],
     ),
     ("origin", &["cache", "synth", "wire"]),
-    ("agent", &["origin", "datapath", "policy", "wire"]),
+    ("agent", &["cache", "origin", "datapath", "policy", "wire"]),
     ("client", &["policy", "wire"]),
     ("client-c", &["client"]),
     ("lab", &[]),

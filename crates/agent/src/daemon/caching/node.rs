@@ -23,7 +23,7 @@ use super::config::{CacheLocation, CacheNodeConfig};
 use super::counters::{CacheCounters, CacheCounts};
 use super::holding;
 use super::memory::{CacheWork, Fetched, Memory};
-use super::place::Places;
+use super::place::CachePlaces;
 
 /// Most questions and hints that wait for the thread.
 const MOST_WORK: usize = 16_384;
@@ -56,7 +56,7 @@ pub struct CacheNode {
 /// What the thread has.
 pub(super) struct CacheThread {
     pub(super) config: CacheNodeConfig,
-    pub(super) places: RefCell<Places>,
+    pub(super) places: RefCell<CachePlaces>,
     /// What is in memory here, for links that begin. Bounded by the memory.
     pub(super) held: RefCell<BTreeSet<u64>>,
     pub(super) own: Arc<OnceLock<OriginMemory>>,
@@ -100,7 +100,7 @@ impl PreparedCacheNode {
         let (counted, up) = (Arc::clone(&counters), Arc::clone(&links_up));
         let run = move || async move {
             let names = config.peers.iter().map(|peer| peer.name.as_str());
-            let places = Places::new(config.location, &config.name, names);
+            let places = CachePlaces::new(config.location, &config.name, names);
             let links = (0..config.peers.len()).map(|peer| Rc::new(AskingLink::new(peer))).collect();
             let thread = Rc::new(CacheThread {
                 places: RefCell::new(places),
