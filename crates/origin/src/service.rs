@@ -11,7 +11,7 @@ use super::body::{OriginAccess, OriginBody};
 use super::config::OriginConfig;
 use super::connection::Shared;
 use super::error::OriginError;
-use super::peers::OriginMemory;
+use super::own_memory::OriginMemory;
 use super::respond::Responder;
 use super::stats::{Counters, OriginStats};
 use super::store::Store;
@@ -55,7 +55,7 @@ impl OriginService {
         )?;
         let store = Arc::new(store.with_peers(config.peers.clone()));
         if let Some(peers) = &config.peers {
-            peers.attach(OriginMemory::new(&config.source, &store));
+            peers.attach(Arc::new(OriginMemory::new(&config.source, &store)));
         }
         let responder =
             Responder::new(config.source, Arc::clone(&store), config.cpu, name, Arc::clone(&counters));

@@ -49,7 +49,10 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("origin", &["cache", "synth", "wire"]),
     ("observe", &["policy", "config"]),
     ("exchange", &["policy", "wire"]),
-    ("agent", &["origin", "datapath", "policy", "config", "decisions", "exchange", "observe", "wire"]),
+    (
+        "agent",
+        &["cache", "origin", "datapath", "policy", "config", "decisions", "exchange", "observe", "wire"],
+    ),
     ("client", &["policy", "wire"]),
     ("client-c", &["client"]),
     ("lab", &[]),

@@ -1,10 +1,12 @@
 //! `plimsoll agent`: what takes connections over beside a back-end, and tells its load.
 
 mod alone;
+mod cache_options;
 mod caching;
 mod cloning;
 mod identity;
 mod load;
+mod names;
 mod node;
 mod options;
 mod publishing;

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::super::clone::frames::{FrameSink, FramesEnd, run_frames};
 use super::super::opening::{LinkOpener, open_link};
 use super::memory::{Fetched, Wanted};
-use super::node::CacheThread;
+use super::state::CacheState;
 
 /// Time for connecting and the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(2);
@@ -76,7 +76,7 @@ impl AskingLink {
     }
 
     /// Has the link be there, again and again.
-    pub(super) async fn keep(self: Rc<Self>, thread: Rc<CacheThread>) {
+    pub(super) async fn keep(self: Rc<Self>, thread: Rc<CacheState>) {
         let config = &thread.config;
         let Some(peer) = config.peers.get(self.peer) else { return };
         let own = LinkOpener { key: &config.key, name: &config.name, from: config.listen.ip() };
@@ -111,14 +111,14 @@ impl AskingLink {
     }
 
     /// Tells what is in memory here, to a node that knows nothing of it.
-    fn tell_all(&self, thread: &CacheThread) {
+    fn tell_all(&self, thread: &CacheState) {
         let held: Vec<u64> = thread.held.borrow().iter().copied().collect();
         for numbers in held.chunks(MOST_HINTS) {
             self.tell(&ToHolder::Held { numbers: numbers.to_vec() });
         }
     }
 
-    fn take(&self, thread: &CacheThread, area: &[u8]) -> Result<(), String> {
+    fn take(&self, thread: &CacheState, area: &[u8]) -> Result<(), String> {
         for message in messages::<FromHolder<'_>>(area) {
             let (ask, fetched) = match message.map_err(|error| error.to_string())? {
                 FromHolder::Document { ask, digest, bytes } => {

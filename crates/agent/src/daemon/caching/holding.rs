@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::super::clone::frames::{FrameSink, FramesEnd, run_frames};
 use super::super::greet::{greet, terms};
 use super::memory::Wanted;
-use super::node::CacheThread;
+use super::state::CacheState;
 
 /// Time for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 const MOST_ANSWERS: usize = 64;
 
 /// Serves a link to its end.
-pub(super) async fn serve(thread: Rc<CacheThread>, mut stream: TcpStream, source: IpAddr) {
+pub(super) async fn serve(thread: Rc<CacheState>, mut stream: TcpStream, source: IpAddr) {
     let config = &thread.config;
     let own = terms(&config.name, u32::try_from(MOST_ANSWERS).unwrap_or(u32::MAX), 0);
     let greeted = timeout(HANDSHAKE, greet(&config.key, own, &mut stream)).await;
@@ -64,7 +64,7 @@ struct HoldingLink {
     answers: Semaphore,
 }
 
-fn take(thread: &Rc<CacheThread>, link: &Rc<HoldingLink>, area: &[u8]) -> Result<(), String> {
+fn take(thread: &Rc<CacheState>, link: &Rc<HoldingLink>, area: &[u8]) -> Result<(), String> {
     for message in messages::<ToHolder<'_>>(area) {
         match message.map_err(|error| error.to_string())? {
             ToHolder::Ask { ask, name, size_bytes, modified_ns, held_only } => {
@@ -87,7 +87,7 @@ fn take(thread: &Rc<CacheThread>, link: &Rc<HoldingLink>, area: &[u8]) -> Result
     Ok(())
 }
 
-async fn answer(thread: Rc<CacheThread>, link: Rc<HoldingLink>, ask: u64, wanted: Wanted, held_only: bool) {
+async fn answer(thread: Rc<CacheState>, link: Rc<HoldingLink>, ask: u64, wanted: Wanted, held_only: bool) {
     let found = match (link.answers.try_acquire(), thread.own.get()) {
         (Ok(_permit), Some(own)) if wanted.size_bytes <= thread.config.document_bytes as u64 => {
             let shared: SharedDocument<'_> = wanted.shared();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_cache::{Cache, Lru};
-use plimsoll_origin::{OriginMemory, PeerFetch, PeerMemory, SharedDocument};
+use plimsoll_origin::{OwnMemory, PeerFetch, PeerMemory, SharedDocument};
 use plimsoll_wire::caching::{DIGEST_BYTES, MOST_NAME_BYTES, digest, name_number};
 use tokio::sync::mpsc::{Sender, error::TrySendError};
 use tokio::sync::oneshot;
@@ -63,7 +63,7 @@ struct Digests {
 /// See the module's documentation.
 pub(super) struct Memory {
     work: Sender<CacheWork>,
-    own: Arc<OnceLock<OriginMemory>>,
+    own: Arc<OnceLock<Arc<dyn OwnMemory>>>,
     counters: Arc<CacheCounters>,
     digests: Arc<Mutex<Digests>>,
     replicate: bool,
@@ -81,7 +81,7 @@ impl Memory {
     pub(super) fn new(
         config: &super::CacheNodeConfig,
         work: Sender<CacheWork>,
-        own: Arc<OnceLock<OriginMemory>>,
+        own: Arc<OnceLock<Arc<dyn OwnMemory>>>,
         counters: Arc<CacheCounters>,
     ) -> Self {
         let digests =
@@ -127,7 +127,7 @@ impl Digests {
 }
 
 impl PeerMemory for Memory {
-    fn attach(&self, memory: OriginMemory) {
+    fn attach(&self, memory: Arc<dyn OwnMemory>) {
         let _ = self.own.set(memory);
     }
 

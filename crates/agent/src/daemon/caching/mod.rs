@@ -11,6 +11,7 @@ mod holding;
 mod memory;
 mod node;
 mod place;
+mod state;
 
 pub use config::{CacheLocation, CacheNodeConfig, CachePeer};
 pub use counters::CacheCounts;

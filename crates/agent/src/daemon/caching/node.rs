@@ -1,20 +1,19 @@
 //! Starts and stops the thread that has the links.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use plimsoll_origin::{OriginMemory, PeerMemory};
+use plimsoll_origin::{OwnMemory, PeerMemory};
 use plimsoll_wire::caching::{ToHolder, name_number};
 use tokio::sync::mpsc::{Receiver, channel, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
-use super::super::accepting::{LinkHost, accept_links, serve_links};
+use super::super::accepting::{accept_links, serve_links};
 use super::super::config::AgentError;
 use super::super::setup::listen;
 use super::super::spawn::{spawn_with_runtime, told_to_stop};
@@ -23,7 +22,8 @@ use super::config::{CacheLocation, CacheNodeConfig};
 use super::counters::{CacheCounters, CacheCounts};
 use super::holding;
 use super::memory::{CacheWork, Fetched, Memory};
-use super::place::Places;
+use super::place::CachePlaces;
+use super::state::CacheState;
 
 /// Most questions and hints that wait for the thread.
 const MOST_WORK: usize = 16_384;
@@ -39,7 +39,7 @@ pub struct PreparedCacheNode {
     listener: TcpListener,
     memory: Arc<Memory>,
     work: Receiver<CacheWork>,
-    own: Arc<OnceLock<OriginMemory>>,
+    own: Arc<OnceLock<Arc<dyn OwnMemory>>>,
     counters: Arc<CacheCounters>,
 }
 
@@ -53,15 +53,9 @@ pub struct CacheNode {
     links_up: Arc<AtomicUsize>,
 }
 
-/// What the thread has.
-pub(super) struct CacheThread {
-    pub(super) config: CacheNodeConfig,
-    pub(super) places: RefCell<Places>,
-    /// What is in memory here, for links that begin. Bounded by the memory.
-    pub(super) held: RefCell<BTreeSet<u64>>,
-    pub(super) own: Arc<OnceLock<OriginMemory>>,
-    pub(super) counters: Arc<CacheCounters>,
-    links_up: Arc<AtomicUsize>,
+/// The thread's state, and its links.
+struct CacheThread {
+    state: Rc<CacheState>,
     links: Vec<Rc<AskingLink>>,
 }
 
@@ -100,17 +94,10 @@ impl PreparedCacheNode {
         let (counted, up) = (Arc::clone(&counters), Arc::clone(&links_up));
         let run = move || async move {
             let names = config.peers.iter().map(|peer| peer.name.as_str());
-            let places = Places::new(config.location, &config.name, names);
+            let places = CachePlaces::new(config.location, &config.name, names);
             let links = (0..config.peers.len()).map(|peer| Rc::new(AskingLink::new(peer))).collect();
-            let thread = Rc::new(CacheThread {
-                places: RefCell::new(places),
-                config,
-                held: RefCell::default(),
-                own,
-                counters: counted,
-                links_up: up,
-                links,
-            });
+            let state = Rc::new(CacheState::new(config, places, own, (counted, up)));
+            let thread = CacheThread { state, links };
             tokio::select! {
                 () = thread.run(listener, work) => {}
                 () = told_to_stop(stopped) => {}
@@ -122,15 +109,16 @@ impl PreparedCacheNode {
 }
 
 impl CacheThread {
-    async fn run(self: &Rc<Self>, listener: TcpListener, work: Receiver<CacheWork>) {
+    async fn run(&self, listener: TcpListener, work: Receiver<CacheWork>) {
         for link in &self.links {
-            spawn_local(Rc::clone(link).keep(Rc::clone(self)));
+            spawn_local(Rc::clone(link).keep(Rc::clone(&self.state)));
         }
         let (sender, accepted) = unbounded_channel();
-        let most = self.config.peers.len() * LINKS_PER_PEER;
+        let most = self.state.config.peers.len() * LINKS_PER_PEER;
         let senders = [sender];
-        let accept = accept_links(&**self, listener, most, &senders);
-        let serve = serve_links(accepted, |stream, source| holding::serve(Rc::clone(self), stream, source));
+        let accept = accept_links(&*self.state, listener, most, &senders);
+        let serve =
+            serve_links(accepted, |stream, source| holding::serve(Rc::clone(&self.state), stream, source));
         tokio::join!(accept, serve, self.work(work));
     }
 
@@ -151,7 +139,7 @@ impl CacheThread {
                     }
                 }
             }
-            if self.config.location == CacheLocation::Hints {
+            if self.state.config.location == CacheLocation::Hints {
                 self.tell(held, dropped);
             }
         }
@@ -160,18 +148,18 @@ impl CacheThread {
     fn fetch(&self, wanted: &super::memory::Wanted, sender: oneshot::Sender<Fetched>) {
         let number = name_number(&wanted.name);
         let is_up = |peer: usize| self.links.get(peer).is_some_and(|link| link.is_up());
-        let place = self.places.borrow().of(number, is_up);
+        let place = self.state.places.borrow().of(number, is_up);
         match place.and_then(|peer| self.links.get(peer)) {
             Some(link) => {
-                self.counters.asked.add();
-                link.ask(wanted, self.config.location == CacheLocation::Hints, sender);
+                self.state.counters.asked.add();
+                link.ask(wanted, self.state.config.location == CacheLocation::Hints, sender);
             }
             None => drop(sender.send(Fetched::Absent)),
         }
     }
 
     fn tell(&self, held: BTreeSet<u64>, dropped: BTreeSet<u64>) {
-        let mut all = self.held.borrow_mut();
+        let mut all = self.state.held.borrow_mut();
         all.extend(&held);
         all.retain(|number| !dropped.contains(number));
         let dropped = ToHolder::Dropped { numbers: dropped.into_iter().collect() };
@@ -184,30 +172,6 @@ impl CacheThread {
                 }
             }
         }
-    }
-
-    pub(super) fn links_up(&self, change: isize) {
-        if change > 0 {
-            self.links_up.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.links_up.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    pub(super) fn refused_link(&self, source: IpAddr, why: &str) {
-        self.counters.refused_links.add();
-        tracing::warn!(%source, "a link for documents is refused: {why}");
-    }
-}
-
-impl LinkHost for CacheThread {
-    fn stranger(&self, source: IpAddr) -> Option<&'static str> {
-        let known = self.config.peers.iter().any(|peer| peer.address.ip() == source);
-        (!known).then_some("its address is no node's")
-    }
-
-    fn refused_link(&self, source: IpAddr, why: &str) {
-        Self::refused_link(self, source, why);
     }
 }
 

@@ -11,7 +11,7 @@ use super::config::CacheLocation;
 const MOST_HINTED: u64 = 1 << 18;
 
 /// See the module's documentation.
-pub(super) struct Places {
+pub(super) struct CachePlaces {
     location: CacheLocation,
     own: u64,
     /// Numbers of the other nodes' names.
@@ -32,7 +32,7 @@ fn weight(node: u64, document: u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-impl Places {
+impl CachePlaces {
     pub(super) fn new<'a>(location: CacheLocation, own: &str, peers: impl Iterator<Item = &'a str>) -> Self {
         Self {
             location,
@@ -99,9 +99,9 @@ mod tests {
 
     const NAMES: [&str; 4] = ["n1", "n2", "n3", "n4"];
 
-    fn of(own: usize, location: CacheLocation) -> (Places, Vec<usize>) {
+    fn of(own: usize, location: CacheLocation) -> (CachePlaces, Vec<usize>) {
         let others: Vec<usize> = (0..NAMES.len()).filter(|other| *other != own).collect();
-        (Places::new(location, NAMES[own], others.iter().map(|other| NAMES[*other])), others)
+        (CachePlaces::new(location, NAMES[own], others.iter().map(|other| NAMES[*other])), others)
     }
 
     #[test]

@@ -9,8 +9,9 @@ use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_wire::Key;
 
 use super::super::origin::{self, Tuning};
-use super::caching::CacheArgs;
+use super::cache_options::CacheArgs;
 use super::load::{LoadArgs, seconds};
+use super::names::agent_name;
 use super::node::NodeArgs;
 use super::publishing::PublishArgs;
 use crate::error::CliError;
@@ -178,14 +179,6 @@ fn clone_peer(text: &str) -> Result<ClonePeer, String> {
     let address: SocketAddr = address.parse().map_err(|_| wrong)?;
     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
     Ok(ClonePeer { name: agent_name(name)?, address })
-}
-
-pub(super) fn agent_name(text: &str) -> Result<String, String> {
-    let is_good = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-    if text.is_empty() || !text.chars().all(is_good) {
-        return Err("give letters, digits, - and _".to_owned());
-    }
-    Ok(text.to_owned())
 }
 
 /// What the agent needs of the file system once it runs. The key is read before.
