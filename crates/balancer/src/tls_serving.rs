@@ -1,10 +1,10 @@
 //! What TLS handshakes go by, replaced by each reload.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use plimsoll_config::{Config, OldestTlsConfig};
-use plimsoll_tls::{OldestTls, ServerSettings, TicketKeys};
+use plimsoll_tls::{ClientCheck, OldestTls, ServerSettings, TicketKeys};
 use rustls::ServerConfig;
 
 /// Spoken inside, the best first.
@@ -13,8 +13,15 @@ const PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
 /// What connections that begin now go by. Those that are open keep theirs.
 pub(crate) struct TlsServing {
     now: ArcSwapOption<ServerConfig>,
-    /// The same after each reload, so that clients can resume.
-    tickets: TicketKeys,
+    /// The same after each reload, so that clients can resume, unless other certificates of clients are good: a session that is resumed is
+    /// not checked again.
+    tickets: Mutex<(ClientCheck, TicketKeys)>,
+}
+
+/// What another configuration asks for.
+pub(crate) struct PreparedTls {
+    config: Option<Arc<ServerConfig>>,
+    tickets: (ClientCheck, TicketKeys),
 }
 
 impl TlsServing {
@@ -23,7 +30,8 @@ impl TlsServing {
     /// # Errors
     /// What rustls does not take.
     pub(crate) fn new(config: &Config) -> Result<Self, rustls::Error> {
-        let serving = Self { now: ArcSwapOption::empty(), tickets: TicketKeys::new()? };
+        let tickets = Mutex::new((config.client_check.clone(), TicketKeys::new()?));
+        let serving = Self { now: ArcSwapOption::empty(), tickets };
         serving.replace(serving.prepare(config)?);
         Ok(serving)
     }
@@ -32,10 +40,15 @@ impl TlsServing {
     ///
     /// # Errors
     /// As [`TlsServing::new`].
-    pub(crate) fn prepare(&self, config: &Config) -> Result<Option<Arc<ServerConfig>>, rustls::Error> {
-        if config.listeners.iter().all(|listener| !listener.tls) {
-            return Ok(None);
-        }
+    pub(crate) fn prepare(&self, config: &Config) -> Result<PreparedTls, rustls::Error> {
+        let (check, keys) = &*self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = if *check == config.client_check { keys.clone() } else { TicketKeys::new()? };
+        let is_spoken = config.listeners.iter().any(|listener| listener.tls);
+        let built = is_spoken.then(|| Self::build(config, &keys)).transpose()?;
+        Ok(PreparedTls { config: built, tickets: (config.client_check.clone(), keys) })
+    }
+
+    fn build(config: &Config, keys: &TicketKeys) -> Result<Arc<ServerConfig>, rustls::Error> {
         let settings = ServerSettings {
             certificates: &config.certificates,
             oldest: match config.tls.oldest {
@@ -45,12 +58,13 @@ impl TlsServing {
             clients: &config.client_check,
             protocols: PROTOCOLS,
         };
-        settings.build(&self.tickets).map(Some)
+        settings.build(keys)
     }
 
     /// From now on connections go by this.
-    pub(crate) fn replace(&self, config: Option<Arc<ServerConfig>>) {
-        self.now.store(config);
+    pub(crate) fn replace(&self, prepared: PreparedTls) {
+        *self.tickets.lock().unwrap_or_else(PoisonError::into_inner) = prepared.tickets;
+        self.now.store(prepared.config);
     }
 
     /// What a connection goes by that begins now.

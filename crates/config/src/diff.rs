@@ -210,7 +210,10 @@ fn changed_files(old: &Config, new: &Config) -> Vec<KeyChange> {
     if old.client_check != new.client_check && old.tls == new.tls {
         keys.push(contents("tls", "client_authorities"));
     }
-    if old.client_tls != new.client_tls && old.backend_tls == new.backend_tls {
+    if let (Some(before), Some(after)) = (&old.client_tls, &new.client_tls)
+        && before != after
+        && old.backend_tls == new.backend_tls
+    {
         keys.push(contents("backend_tls", "authorities"));
     }
     keys

@@ -1,5 +1,6 @@
 //! What a certificate says of itself.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -44,9 +45,16 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(extension)) = certificate.subject_alternative_name() else { return Vec::new() };
     let of = |name: &GeneralName<'_>| match name {
         GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        GeneralName::IPAddress(bytes) => address(bytes),
         _ => None,
     };
     extension.value.general_names.iter().filter_map(of).collect()
+}
+
+fn address(bytes: &[u8]) -> Option<String> {
+    let v4 = || <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
+    let v6 = || <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from);
+    v4().or_else(v6).map(|address| address.to_string())
 }
 
 /// Clients know roots alone: whatever is between must be sent with the certificate, each behind the one that it has signed.

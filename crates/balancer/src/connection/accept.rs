@@ -1,5 +1,6 @@
 //! A worker's connections: accepted, served, counted.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ impl<M: Mechanism> ConnectionService<M> {
         stop: Rc<tokio::sync::Notify>,
     ) {
         let local = listener.only_address();
+        // What was last configured there: connections may be taken after a reload has removed it.
+        let way = Cell::new(self.way(configured).unwrap_or_default());
         let mut complained = None;
         loop {
             let accepted = tokio::select! {
@@ -66,7 +69,8 @@ impl<M: Mechanism> ConnectionService<M> {
                         }
                     };
                     if let Some(place) = place {
-                        self.spawn(stream, (configured, peer, local), place, &closing);
+                        way.set(self.way(configured).unwrap_or(way.get()));
+                        self.spawn(stream, (way.get(), peer, local), place, &closing);
                     }
                 }
                 Err(error) => {
@@ -83,7 +87,7 @@ impl<M: Mechanism> ConnectionService<M> {
             while let Some((stream, peer)) = listener.accept_now()
                 && let Some(place) = self.worker.shared.places.try_take()
             {
-                self.spawn(stream, (configured, peer, local), place, &closing);
+                self.spawn(stream, (way.get(), peer, local), place, &closing);
             }
         };
         if listener.calm_down() {
@@ -112,11 +116,10 @@ impl<M: Mechanism> ConnectionService<M> {
     fn spawn(
         self: &Rc<Self>,
         stream: ClientStream,
-        (configured, peer, local): (SocketAddr, SocketAddr, Option<SocketAddr>),
+        (way, peer, local): (ClientWay, SocketAddr, Option<SocketAddr>),
         place: TakenPlace,
         closing: &Arc<AtomicBool>,
     ) {
-        let way = self.way(configured);
         let accepted = Rc::new(Accepted { way, ..self.worker.accepted(peer, local, closing) });
         self.worker.count_accepted();
         let (start, place) = (Start::default(), Some(place));
@@ -133,11 +136,11 @@ impl<M: Mechanism> ConnectionService<M> {
         }
     }
 
-    /// What the listener at this address says of its connections.
-    fn way(&self, configured: SocketAddr) -> ClientWay {
+    /// What the listener at this address says of its connections, if it is still configured.
+    fn way(&self, configured: SocketAddr) -> Option<ClientWay> {
         let config = self.worker.shared.config.load();
         let listener = config.listeners.iter().find(|listener| listener.address == configured);
-        listener.map_or_else(ClientWay::default, |listener| ClientWay {
+        listener.map(|listener| ClientWay {
             secure: listener.tls,
             redirect_port: listener.redirect.map(|redirect| redirect.port),
         })

@@ -199,6 +199,11 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         self.answer(head, scratch, received).await
     }
 
+    /// Requests on the connection so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.start.requests
+    }
+
     /// Answers a parsed request.
     async fn answer(
         &mut self,

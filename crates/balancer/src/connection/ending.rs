@@ -1,5 +1,6 @@
 //! How a connection ends, and our own answers before that.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::client::{Client, Then};
@@ -46,7 +47,11 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         received: Instant,
     ) -> Then<M::Parcel> {
         // A body that is not read would be taken for the next request.
-        let keep = head.keep_alive && head.framing == Framing::None && head.version == HttpVersion::Http11;
+        let keep = head.keep_alive
+            && head.framing == Framing::None
+            && head.version == HttpVersion::Http11
+            && !self.accepted.closing.load(Ordering::Relaxed)
+            && self.requests() < self.config.limits.requests_per_connection;
         let worker = &self.service.worker;
         if !respond::to_https(&scratch.head, head.line, port, keep, &worker.date(), &mut scratch.out) {
             let refusal = RequestRefusal::bad_request("no host that the request could be sent to");

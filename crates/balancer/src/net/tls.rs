@@ -108,6 +108,12 @@ impl ClientIo for TlsClient {
         }
     }
 
+    fn acknowledge(&mut self) {
+        if let State::Open(stream) = &mut self.0.get_mut().state {
+            stream.get_mut().0.acknowledge();
+        }
+    }
+
     fn identity(&self) -> Option<Rc<[u8]>> {
         self.0.borrow().identity.clone()
     }

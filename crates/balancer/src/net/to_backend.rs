@@ -49,7 +49,10 @@ impl BackendIo for ToBackend {
             Self::Secured(stream) => {
                 let mut byte = [0];
                 let mut room = ReadBuf::new(&mut byte);
-                Pin::new(&mut *stream.borrow_mut()).poll_read(&mut cx, &mut room).is_pending()
+                let mut stream = stream.borrow_mut();
+                let quiet = Pin::new(&mut *stream).poll_read(&mut cx, &mut room).is_pending();
+                // The event queue may not have told of the end yet.
+                quiet && (!surely || nothing_to_read(stream.get_ref().0))
             }
         }
     }

@@ -226,6 +226,29 @@ fn clients_with_and_without_certificates() {
 }
 
 #[test]
+fn an_old_session_is_no_way_around_a_certificate() {
+    let (authority, origin) = (TestAuthority::new(), Origin::echo());
+    let site = authority.issue("site", &["site.example"]);
+    let text = |more: &str| before(&origin, &tables(&[&site], more));
+    let front_end = FrontEnd::from_text(&text(""));
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        front_end.reload(&text(""));
+        let trusting = Trusting::new(&authority, &[version], None);
+        let visit = || {
+            let mut client = trusting.connect(front_end.address(SECURE), "site.example");
+            ask(&mut client, &get("/")).map(|answer| (answer.status(), client.conn.handshake_kind().unwrap()))
+        };
+        assert_eq!(visit().unwrap(), (200, HandshakeKind::Full));
+        assert_eq!(visit().unwrap(), (200, HandshakeKind::Resumed));
+        front_end.reload(&text(&format!(
+            "[tls]\nclient_certificates = \"required\"\nclient_authorities = {:?}\n",
+            authority.file()
+        )));
+        assert!(visit().is_err());
+    }
+}
+
+#[test]
 fn old_versions_and_what_is_no_tls_are_refused() {
     let (authority, origin) = (TestAuthority::new(), Origin::echo());
     let site = authority.issue("site", &["site.example"]);

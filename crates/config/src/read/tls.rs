@@ -172,6 +172,14 @@ fn to_backends<'a>(
             reader.wrong(&backend.tls_path, backend.tls_span.clone(), (what, remedy));
         }
     }
+    if mechanism.hands_off()
+        && let Some(backend) = backends.iter().find(|b| b.config.tls && b.config.agent.is_some())
+    {
+        let what = "requests of plain connections would be handed to its agent without TLS".to_owned();
+        let remedy = "remove `tls`, or `agent`".to_owned();
+        reader.wrong(&backend.tls_path, backend.tls_span.clone(), (what, remedy));
+        return None;
+    }
     let check = match &config.authorities {
         _ if !config.verify => ServerCheck::None,
         None => ServerCheck::BySystem,

