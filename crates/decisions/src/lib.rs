@@ -35,7 +35,7 @@ pub use counterfactual::Counterfactual;
 pub use event::{BackendEntry, Event, HeaderError, RunHeader, What};
 pub use frame::Position;
 pub use log_config::{LogConfig, LogRetention};
-pub use log_witness::{LogWitness, MaybeLogged};
+pub use log_witness::LogWitness;
 pub use proof::{Difference, ListedDecision, Proof, RunProof};
 pub use reader::{LogItem, LogReadError, LogReader, Missing};
 pub use recorder::Recorder;

@@ -3,10 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use plimsoll_policy::{
-    AdmissionControl, Assigned, BackendId, Completion, Decision, Health, HostMetrics, LoadReport,
-    OfferOptions, Phase, PollAnswer, Request, SniffedRequest, Time, WaitingRequest, Weight, Witness,
-};
+use plimsoll_policy::{Time, Witness};
 
 use crate::event::RunHeader;
 use crate::log_config::LogConfig;
@@ -47,12 +44,9 @@ impl LogWitness {
     }
 }
 
-/// A decision log, where one is kept.
-pub struct MaybeLogged(pub Option<LogWitness>);
-
-/// Records each input.
 macro_rules! recorded {
     ($($(#[$inline:ident])? fn $name:ident($($arg:ident: $type:ty),*);)*) => {
+        /// Records each input.
         impl Witness for LogWitness {
             $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
                 self.recorder.$name($($arg),*);
@@ -61,35 +55,7 @@ macro_rules! recorded {
                 }
             })*
         }
-
-        impl Witness for MaybeLogged {
-            $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
-                if let Some(log) = &mut self.0 {
-                    log.$name($($arg),*);
-                }
-            })*
-        }
     };
 }
 
-recorded! {
-    #[inline] fn offered(request: &Request, options: &OfferOptions, decision: Decision, now: Time);
-    fn answered(of: &WaitingRequest, answers: &[PollAnswer], decision: Decision, now: Time);
-    fn started(waited: &WaitingRequest, decision: Decision, now: Time);
-    fn gave_up(number: u64, now: Time);
-    fn moved(assigned: &Assigned, from: Phase, to: Option<Phase>, own: bool, now: Time);
-    fn taken(assigned: &Assigned, request: &Request, now: Time);
-    #[inline] fn completed(assigned: &Assigned, completion: &Completion, now: Time);
-    fn completed_foreign(assigned: &Assigned, completion: &Completion, now: Time);
-    fn stayed(assigned: &Assigned, now: Time);
-    fn reported(report: &LoadReport, now: Time);
-    fn sniffed(sniffed: &SniffedRequest, now: Time);
-    fn host_metrics(metrics: &HostMetrics, now: Time);
-    fn shared(sum: &[(u64, u64)], now: Time);
-    fn health(backend: BackendId, health: Health, now: Time);
-    fn weight(backend: BackendId, weight: Weight, now: Time);
-    fn joined(backend: BackendId, name: &str, key: u64, weight: Weight, now: Time);
-    fn left(backend: BackendId, now: Time);
-    fn admission(admission: AdmissionControl, now: Time);
-    fn ticked(now: Time);
-}
+plimsoll_policy::each_witness_method!(recorded);

@@ -5,11 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_config::{Config, DecisionLogConfig, ShadowConfig, WhenFull};
 use plimsoll_decisions::{BackendEntry, LogConfig, LogWitness, LogWriter, RunHeader, Shadow, ShadowScore};
-use plimsoll_policy::{
-    AdmissionControl, Assigned, BackendId, Cluster, Completion, Core, Decision, Health, HostMetrics,
-    LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, SniffedRequest, Time, WaitingRequest,
-    Weight, Witness,
-};
+use plimsoll_policy::{BackendId, Cluster, Core, Policy, Time, Witness};
 
 use super::{BuildFailed, DataPart, Member};
 
@@ -120,43 +116,19 @@ impl Journal {
     }
 }
 
-/// Passes each input on to the decision log, then to the shadow policy.
 macro_rules! passed_on {
     ($($(#[$inline:ident])? fn $name:ident($($arg:ident: $type:ty),*);)*) => {
+        /// Passes each input on to the decision log, then to the shadow policy.
         impl Witness for Journal {
             $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
-                if let Some(log) = &mut self.log {
-                    log.$name($($arg),*);
-                }
-                if let Some(shadow) = &mut self.shadow {
-                    shadow.$name($($arg),*);
-                }
+                self.log.$name($($arg),*);
+                self.shadow.$name($($arg),*);
             })*
         }
     };
 }
 
-passed_on! {
-    #[inline] fn offered(request: &Request, options: &OfferOptions, decision: Decision, now: Time);
-    fn answered(of: &WaitingRequest, answers: &[PollAnswer], decision: Decision, now: Time);
-    fn started(waited: &WaitingRequest, decision: Decision, now: Time);
-    fn gave_up(number: u64, now: Time);
-    fn moved(assigned: &Assigned, from: Phase, to: Option<Phase>, own: bool, now: Time);
-    fn taken(assigned: &Assigned, request: &Request, now: Time);
-    #[inline] fn completed(assigned: &Assigned, completion: &Completion, now: Time);
-    fn completed_foreign(assigned: &Assigned, completion: &Completion, now: Time);
-    fn stayed(assigned: &Assigned, now: Time);
-    fn reported(report: &LoadReport, now: Time);
-    fn sniffed(sniffed: &SniffedRequest, now: Time);
-    fn host_metrics(metrics: &HostMetrics, now: Time);
-    fn shared(sum: &[(u64, u64)], now: Time);
-    fn health(backend: BackendId, health: Health, now: Time);
-    fn weight(backend: BackendId, weight: Weight, now: Time);
-    fn joined(backend: BackendId, name: &str, key: u64, weight: Weight, now: Time);
-    fn left(backend: BackendId, now: Time);
-    fn admission(admission: AdmissionControl, now: Time);
-    fn ticked(now: Time);
-}
+plimsoll_policy::each_witness_method!(passed_on);
 
 fn log_config(log: &DecisionLogConfig, part: DataPart) -> LogConfig {
     LogConfig {

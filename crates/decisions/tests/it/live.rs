@@ -8,9 +8,9 @@ use plimsoll_decisions::{
 };
 use plimsoll_policy::estimator::ClassCost;
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, Assigned, BackendId, Completion, Core, Decision, Ending, Health,
-    HostMetrics, Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Outcome, Phase, PollAnswer,
-    Request, SniffedRequest, TargetId, Time, Tried, WaitingRequest, Weight, Witness, mix,
+    AdmissionControl, AdmissionLimit, Assigned, BackendId, Core, Decision, Ending, Health, Inquiries, Kind,
+    LoadReport, Nanos, OfferOptions, Offered, Outcome, Phase, PollAnswer, Request, TargetId, Time, Tried,
+    Weight, Witness, mix,
 };
 
 /// The limit that tests run under.
@@ -62,10 +62,10 @@ pub(crate) struct Both {
 }
 
 macro_rules! both {
-    ($(fn $name:ident($($arg:ident: $type:ty),*);)*) => {
-        $(fn $name(&mut self, $($arg: $type),*) {
+    ($($(#[$inline:ident])? fn $name:ident($($arg:ident: $type:ty),*);)*) => {
+        $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
             self.recorder.$name($($arg),*);
-            self.shadow.iter_mut().for_each(|shadow| shadow.$name($($arg),*));
+            self.shadow.$name($($arg),*);
         })*
     };
 }
@@ -78,27 +78,7 @@ impl Witness for Both {
         self.force.take().unwrap_or(own)
     }
 
-    both! {
-        fn offered(request: &Request, options: &OfferOptions, decision: Decision, now: Time);
-        fn answered(of: &WaitingRequest, answers: &[PollAnswer], decision: Decision, now: Time);
-        fn started(waited: &WaitingRequest, decision: Decision, now: Time);
-        fn gave_up(number: u64, now: Time);
-        fn moved(assigned: &Assigned, from: Phase, to: Option<Phase>, own: bool, now: Time);
-        fn taken(assigned: &Assigned, request: &Request, now: Time);
-        fn completed(assigned: &Assigned, completion: &Completion, now: Time);
-        fn completed_foreign(assigned: &Assigned, completion: &Completion, now: Time);
-        fn stayed(assigned: &Assigned, now: Time);
-        fn reported(report: &LoadReport, now: Time);
-        fn sniffed(sniffed: &SniffedRequest, now: Time);
-        fn host_metrics(metrics: &HostMetrics, now: Time);
-        fn shared(sum: &[(u64, u64)], now: Time);
-        fn health(backend: BackendId, health: Health, now: Time);
-        fn weight(backend: BackendId, weight: Weight, now: Time);
-        fn joined(backend: BackendId, name: &str, key: u64, weight: Weight, now: Time);
-        fn left(backend: BackendId, now: Time);
-        fn admission(admission: AdmissionControl, now: Time);
-        fn ticked(now: Time);
-    }
+    plimsoll_policy::each_witness_method!(both);
 }
 
 pub(crate) struct Live {

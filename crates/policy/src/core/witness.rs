@@ -129,3 +129,57 @@ pub trait Witness {
 
 /// Observes nothing.
 impl Witness for () {}
+
+/// Calls the macro `$passes_on` with the methods of [`Witness`] that observe inputs, each as `fn NAME(ARGUMENT: TYPE, …);`, some with
+/// `#[inline]` before it: the one list for witnesses that pass everything on to others.
+#[macro_export]
+macro_rules! each_witness_method {
+    ($passes_on:ident) => {
+        $passes_on! {
+                #[inline] fn offered(request: &$crate::Request, options: &$crate::OfferOptions, decision: $crate::Decision, now: $crate::Time);
+                fn answered(of: &$crate::WaitingRequest, answers: &[$crate::PollAnswer], decision: $crate::Decision, now: $crate::Time);
+                fn started(waited: &$crate::WaitingRequest, decision: $crate::Decision, now: $crate::Time);
+                fn gave_up(number: u64, now: $crate::Time);
+                fn moved(assigned: &$crate::Assigned, from: $crate::Phase, to: Option<$crate::Phase>, own: bool, now: $crate::Time);
+                fn taken(assigned: &$crate::Assigned, request: &$crate::Request, now: $crate::Time);
+                #[inline] fn completed(assigned: &$crate::Assigned, completion: &$crate::Completion, now: $crate::Time);
+                fn completed_foreign(assigned: &$crate::Assigned, completion: &$crate::Completion, now: $crate::Time);
+                fn stayed(assigned: &$crate::Assigned, now: $crate::Time);
+                fn reported(report: &$crate::LoadReport, now: $crate::Time);
+                fn sniffed(sniffed: &$crate::SniffedRequest, now: $crate::Time);
+                fn host_metrics(metrics: &$crate::HostMetrics, now: $crate::Time);
+                fn shared(sum: &[(u64, u64)], now: $crate::Time);
+                fn health(backend: $crate::BackendId, health: $crate::Health, now: $crate::Time);
+                fn weight(backend: $crate::BackendId, weight: $crate::Weight, now: $crate::Time);
+                fn joined(backend: $crate::BackendId, name: &str, key: u64, weight: $crate::Weight, now: $crate::Time);
+                fn left(backend: $crate::BackendId, now: $crate::Time);
+                fn admission(admission: $crate::AdmissionControl, now: $crate::Time);
+                fn ticked(now: $crate::Time);
+        }
+    };
+}
+
+macro_rules! passed_on_if_there {
+    ($($(#[$inline:ident])? fn $name:ident($($arg:ident: $type:ty),*);)*) => {
+        /// Passes everything on to the witness, if there is one.
+        impl<W: Witness> Witness for Option<W> {
+            const OVERRULES: bool = W::OVERRULES;
+
+            #[inline]
+            fn overrule(&mut self, own: Decision) -> Decision {
+                match self {
+                    Some(witness) => witness.overrule(own),
+                    None => own,
+                }
+            }
+
+            $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
+                if let Some(witness) = self {
+                    witness.$name($($arg),*);
+                }
+            })*
+        }
+    };
+}
+
+crate::each_witness_method!(passed_on_if_there);

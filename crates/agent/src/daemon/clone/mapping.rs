@@ -8,7 +8,7 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use plimsoll_decisions::{LogWriter, MaybeLogged};
+use plimsoll_decisions::{LogWitness, LogWriter};
 use plimsoll_exchange::cluster_number;
 use plimsoll_observe::Reason;
 use plimsoll_policy::{
@@ -81,7 +81,7 @@ pub(super) struct Mapping {
 }
 
 struct MappingState {
-    core: Core<MaybeLogged>,
+    core: Core<Option<LogWitness>>,
     last: Time,
     next_number: u64,
     next_tick: Option<Time>,
@@ -128,7 +128,7 @@ impl Mapping {
     /// When the policy cannot work here, or the decision log cannot be opened.
     pub(super) fn new(config: &CloneConfig) -> Result<Self, AgentError> {
         let begun = begin::begin(config)?;
-        let log = begun.core.witness().0.as_ref().map(|log| Arc::clone(log.writer()));
+        let log = begun.core.witness().as_ref().map(|log| Arc::clone(log.writer()));
         let next_tick = begun.core.tick_interval().map(|interval| Time::ZERO + interval);
         let inner = MappingState {
             core: begun.core,
@@ -282,7 +282,7 @@ impl Mapping {
     /// Writes what the decision log has gathered, and waits for that; false when there is no log.
     pub(super) fn sync_log(&self) -> bool {
         let Some(writer) = &self.log else { return false };
-        if let Some(log) = &mut self.inner().0.core.witness_mut().0 {
+        if let Some(log) = self.inner().0.core.witness_mut() {
             log.hand_over();
         }
         writer.flush();
@@ -291,7 +291,7 @@ impl Mapping {
 
     /// Ends the decision log, which then is complete. Waits for the disk.
     pub(super) fn close_log(&self) {
-        let witness = self.inner().0.core.witness_mut().0.take();
+        let witness = self.inner().0.core.witness_mut().take();
         if let Some(mut log) = witness {
             log.hand_over();
         }

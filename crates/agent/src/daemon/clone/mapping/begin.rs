@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plimsoll_decisions::{BackendEntry, LogConfig, LogRetention, LogWitness, MaybeLogged, RunHeader};
+use plimsoll_decisions::{BackendEntry, LogConfig, LogRetention, LogWitness, RunHeader};
 use plimsoll_policy::{AdmissionControl, BuildContext, Core, Health, LoadUse, TargetId, Time, Weight};
 
 use super::super::super::config::AgentError;
@@ -23,7 +23,7 @@ pub(in super::super) enum NodePlace {
 
 /// A core, and the nodes by back-end.
 pub(super) struct Begun {
-    pub(super) core: Core<MaybeLogged>,
+    pub(super) core: Core<Option<LogWitness>>,
     pub(super) nodes: Vec<(String, NodePlace)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn begin(config: &CloneConfig) -> Result<Begun, AgentError> {
     let nodes = nodes(config);
     let header = header(config, &nodes);
     let wrong = |error: plimsoll_decisions::HeaderError| AgentError::Config(error.to_string());
-    let mut core = header.core(MaybeLogged(None)).map_err(wrong)?;
+    let mut core = header.core(None).map_err(wrong)?;
     if core.metrics_interval().is_some() {
         let what = "it needs host metrics of back-ends, which nodes do not gather";
         return Err(AgentError::Config(format!("--clone-policy {}: {what}", config.policy.spec.name)));
@@ -57,7 +57,7 @@ pub(super) fn begin(config: &CloneConfig) -> Result<Begun, AgentError> {
         let mut log = LogWitness::open(&log)
             .map_err(|error| AgentError::DecisionLog { directory: directory.clone(), error })?;
         log.run_started(&header, Time::ZERO);
-        core.witness_mut().0 = Some(log);
+        *core.witness_mut() = Some(log);
     }
     Ok(Begun { core, nodes })
 }
