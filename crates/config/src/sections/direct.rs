@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::handoff::{Interfaces, MachineName};
-use crate::declare::{KeyForm, keys, words};
+use crate::declare::{keys, words};
 use crate::keys::Default::{Is, Required};
 use crate::keys::KeyKind::{self, Choice, Integer, Size, Text, Texts};
-use crate::path::{read_optional, show_optional};
-use crate::reader::{ConfigReader, DeclaredTable};
-use crate::value::ConfigValue;
+use crate::path::{FileOr, NoFile};
 
 keys! {
     /// How connections are distributed at layer 4; used, and needed, with `mechanism = "direct"`.
@@ -44,7 +42,7 @@ keys! {
         "sample_size" sample_bytes: u32 = Is("512"), Size { min: 64, max: 2048 };
         /// The documents of the site, for such a policy: a list with a line `SIZE MODIFIED PATH` for each, as
         /// `find DIR -type f -printf '%s %T@ /%P\n'` writes it. A change is noticed within 2 s. `none`: sizes are not known.
-        "file_list" file_list: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileList;
+        "file_list" file_list: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOr<NoFile>;
         /// What stays when this process stops: `forward`, the packet program, which goes on to forward packets, and new connections
         /// go by the hash; `detach`, nothing.
         "on_stop" on_stop: OnStop = Is("forward"), Choice(OnStop::WORDS), restart;
@@ -82,23 +80,5 @@ words! {
     pub enum OnFailure {
         Reset = "reset" / "Their clients are reset.",
         Wait = "wait" / "Their packets are sent to it nevertheless.",
-    }
-}
-
-/// A file that need not be named.
-struct FileList;
-
-impl KeyForm<Option<PathBuf>> for FileList {
-    fn read<'a>(
-        reader: &mut ConfigReader<'a>,
-        section: &DeclaredTable<'a>,
-        name: &str,
-    ) -> Option<Option<PathBuf>> {
-        let text = read_optional(reader, section, name, "none")?;
-        Some(text.map(|text| reader.file(&text)))
-    }
-
-    fn show(file: &Option<PathBuf>) -> Option<ConfigValue> {
-        show_optional(file.as_ref(), "none")
     }
 }

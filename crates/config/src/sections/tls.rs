@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::{Is, Required};
 use crate::keys::KeyKind::{Choice, Flag, Text};
-use crate::path::{path, read_optional, show_optional};
+use crate::path::{FileOr, NoFile, SystemsOwn, path};
 use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::ConfigValue;
 
@@ -18,7 +18,7 @@ keys! {
         /// PEM: the certificate's private key, without a pass phrase.
         "key" key: PathBuf = Required, Text("the path of a file") => NamedFile;
         /// DER: an OCSP response for it, which clients that ask get with it.
-        "ocsp" ocsp: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOrNone;
+        "ocsp" ocsp: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOr<NoFile>;
     }
 }
 
@@ -33,7 +33,7 @@ keys! {
             Is("none"), Choice(ClientCertificates::WORDS);
         /// PEM: the authorities that sign clients' certificates.
         "client_authorities" client_authorities: Option<PathBuf> =
-            Is("none"), Text("the path of a file, or \"none\"") => FileOrNone;
+            Is("none"), Text("the path of a file, or \"none\"") => FileOr<NoFile>;
     }
 }
 
@@ -42,13 +42,13 @@ keys! {
     ["backend_tls"] pub struct BackendTlsConfig {
         /// PEM: the authorities that sign back-ends' certificates; `system`: those that the system trusts.
         "authorities" authorities: Option<PathBuf> =
-            Is("system"), Text("the path of a file, or \"system\"") => FileOrSystem;
+            Is("system"), Text("the path of a file, or \"system\"") => FileOr<SystemsOwn>;
         /// Whether certificates of back-ends are checked. Without that anybody between can read and change everything.
         "verify" verify: bool = Is("true"), Flag;
         /// PEM: a certificate by which back-ends know this front-end, then those that lead to its root.
-        "chain" chain: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOrNone;
+        "chain" chain: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOr<NoFile>;
         /// PEM: its private key, without a pass phrase.
-        "key" key: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOrNone;
+        "key" key: Option<PathBuf> = Is("none"), Text("the path of a file, or \"none\"") => FileOr<NoFile>;
     }
 }
 
@@ -122,41 +122,5 @@ impl KeyForm<PathBuf> for NamedFile {
 
     fn show(path: &PathBuf) -> Option<ConfigValue> {
         Some(ConfigValue::Text(path.display().to_string()))
-    }
-}
-
-/// The same, or `system`.
-struct FileOrSystem;
-
-impl KeyForm<Option<PathBuf>> for FileOrSystem {
-    fn read<'a>(
-        reader: &mut ConfigReader<'a>,
-        section: &DeclaredTable<'a>,
-        name: &str,
-    ) -> Option<Option<PathBuf>> {
-        let text = read_optional(reader, section, name, "system")?;
-        Some(text.map(|text| reader.file(&text)))
-    }
-
-    fn show(path: &Option<PathBuf>) -> Option<ConfigValue> {
-        show_optional(path.as_ref(), "system")
-    }
-}
-
-/// The same, or `none`.
-struct FileOrNone;
-
-impl KeyForm<Option<PathBuf>> for FileOrNone {
-    fn read<'a>(
-        reader: &mut ConfigReader<'a>,
-        section: &DeclaredTable<'a>,
-        name: &str,
-    ) -> Option<Option<PathBuf>> {
-        let text = read_optional(reader, section, name, "none")?;
-        Some(text.map(|text| reader.file(&text)))
-    }
-
-    fn show(path: &Option<PathBuf>) -> Option<ConfigValue> {
-        show_optional(path.as_ref(), "none")
     }
 }
