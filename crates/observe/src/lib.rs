@@ -11,5 +11,6 @@ pub mod metrics_format;
 pub mod process;
 mod reason;
 pub mod reply;
+pub mod serving;
 
 pub use reason::Reason;

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use http::header::{HeaderValue, VARY};
 use http::request::Parts;
@@ -17,11 +16,10 @@ use crate::shared::FrontEndShared;
 use plimsoll_observe::guard;
 use plimsoll_observe::metrics_format::MetricsFormat;
 use plimsoll_observe::reply::{Refused, Reply, of, text};
+use plimsoll_observe::serving::RESPONSE_TIME;
 
 /// Bytes of a request's body.
 const BODY_BYTES: usize = 64 << 10;
-/// How long the body and the work may take.
-pub(super) const RESPONSE_TIME: Duration = Duration::from_secs(10);
 
 const PATHS: &str = "\
 Plimsoll admin API

@@ -3,39 +3,20 @@
 mod metrics;
 mod why;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::{HeaderValue, VARY};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use plimsoll_observe::guard;
 use plimsoll_observe::metrics_format::MetricsFormat;
 use plimsoll_observe::reply::{Refused, Reply, json, json_line, of, text};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use plimsoll_observe::serving;
+use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 
 use super::shared::CloneShared;
-
-/// Connections at once; further ones wait.
-const CONNECTIONS: usize = 64;
-/// How long a request's head may take.
-const HEAD_TIME: Duration = Duration::from_secs(5);
-/// Bytes of a request's head.
-const HEAD_BYTES: usize = 16 << 10;
-/// How long a connection lasts; then it ends with the response that is under way.
-const CONNECTION_TIME: Duration = Duration::from_secs(60);
-/// How long the response may take then.
-const RESPONSE_TIME: Duration = Duration::from_secs(10);
-/// How long is waited when the system has no connection to give.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 const PATHS: &str = "\
 Plimsoll, admin API of a node of Socket Cloning
@@ -53,38 +34,14 @@ POST /decisions/flush          writes what the decision log has gathered
 
 /// Serves until it is dropped.
 pub(super) async fn serve(shared: &Arc<CloneShared>, listener: TcpListener) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => drop(spawn_local(connection(Arc::clone(shared), stream, place))),
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection to the admin API");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn connection(shared: Arc<CloneShared>, stream: TcpStream, _place: OwnedSemaphorePermit) {
-    let Ok(local) = stream.local_addr() else { return };
-    let service = service_fn(|request| {
-        let shared = Arc::clone(&shared);
-        async move {
-            let answered = answer(&shared, local, request).await;
-            Ok::<_, Infallible>(answered.unwrap_or_else(|refused| refused.reply()))
-        }
-    });
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
-        // The reason why a client's connection ended does not matter.
-        _ = connection.as_mut() => {}
-        () = tokio::time::sleep(CONNECTION_TIME) => {
-            connection.as_mut().graceful_shutdown();
-            drop(tokio::time::timeout(RESPONSE_TIME, connection).await);
-        }
-    }
+    let spawn = |connection: serving::AdminConnection| {
+        let shared = Arc::clone(shared);
+        drop(spawn_local(connection.serve(move |local, request| {
+            let shared = Arc::clone(&shared);
+            async move { answer(&shared, local, request).await.unwrap_or_else(|refused| refused.reply()) }
+        })));
+    };
+    serving::accept(&listener, spawn).await;
 }
 
 async fn answer(
