@@ -11,12 +11,15 @@ use http_body_util::BodyExt as _;
 use plimsoll_agent::daemon::{CacheLocation, CacheNode, CacheNodeConfig, CachePeer, PreparedCacheNode};
 use plimsoll_origin::synthetic::Synthetic;
 use plimsoll_origin::{OriginConfig, OriginService, Source};
-use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
+use plimsoll_testkit::{OwnLoopback, PATIENCE, eventually, uninterrupted};
 use plimsoll_wire::caching::{FromHolder, ToHolder, digest};
 use plimsoll_wire::codec::messages;
-use plimsoll_wire::session::{AgentHandshake, AgentTerms, FrontEndHandshake, FrontEndId, Keys};
+use plimsoll_wire::session::{AgentHandshake, AgentTerms, Keys};
 use plimsoll_wire::{Key, random};
+use socket2::{Domain, Socket, Type};
 use tokio::runtime::Runtime;
+
+use crate::links::establish;
 
 const SIZE_BYTES: usize = 1000;
 
@@ -24,10 +27,8 @@ fn key() -> Key {
     Key::new([7; 32])
 }
 
-/// A free address, of which nothing else on this machine knows.
-fn address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
+/// Where the first node takes links; others at the ports behind it.
+const PORT: u16 = 7410;
 
 struct Member {
     links: Option<CacheNode>,
@@ -36,6 +37,7 @@ struct Member {
 
 /// Nodes that all serve the same documents.
 struct World {
+    own: Arc<OwnLoopback>,
     runtime: Runtime,
     addresses: Vec<SocketAddr>,
     members: Vec<Member>,
@@ -54,9 +56,10 @@ fn config(number: usize, addresses: &[SocketAddr]) -> CacheNodeConfig {
 
 impl World {
     fn new(nodes: usize, change: impl Fn(&mut CacheNodeConfig, &mut OriginConfig)) -> Self {
-        let addresses: Vec<_> = (0..nodes).map(|_| address()).collect();
+        let own = Arc::new(OwnLoopback::new());
+        let addresses: Vec<_> = (PORT..).take(nodes).map(|port| own.at(port)).collect();
         let mut world =
-            Self { runtime: Runtime::new().unwrap(), addresses: addresses.clone(), members: Vec::new() };
+            Self { own, runtime: Runtime::new().unwrap(), addresses: addresses.clone(), members: Vec::new() };
         for number in 0..nodes {
             world.members.push(start(config(number, &addresses), &change));
         }
@@ -194,6 +197,7 @@ fn a_node_that_stops_is_replaced_by_the_disk() {
 
 /// Another node as the tests want it.
 struct Impostor {
+    own: Arc<OwnLoopback>,
     address: SocketAddr,
     thread: JoinHandle<usize>,
 }
@@ -208,8 +212,9 @@ fn say(stream: &mut TcpStream, keys: &mut Keys, message: &FromHolder<'_>) {
 impl Impostor {
     /// Takes one link and handles what is asked by `answer`, until the link ends. Returns how many questions there were.
     fn start(answer: impl Fn(&mut TcpStream, &mut Keys, u64, u64) + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let own = Arc::new(OwnLoopback::new());
+        let address = own.at(PORT + 1);
+        let listener = TcpListener::bind(address).unwrap();
         let thread = std::thread::spawn(move || {
             let (mut stream, _) = uninterrupted(|| listener.accept()).unwrap();
             drop(listener);
@@ -249,15 +254,20 @@ impl Impostor {
                 }
             }
         });
-        Self { address, thread }
+        Self { own, address, thread }
     }
 
     /// A node whose only other one is this.
     fn victim(&self, change: impl Fn(&mut CacheNodeConfig, &mut OriginConfig)) -> World {
-        let addresses = vec![address(), self.address];
+        let addresses = vec![self.own.at(PORT), self.address];
         let member = start(config(0, &addresses), &change);
         eventually("a link", || member.links.as_ref().unwrap().links_up() == 1);
-        World { runtime: Runtime::new().unwrap(), addresses, members: vec![member] }
+        World {
+            own: Arc::clone(&self.own),
+            runtime: Runtime::new().unwrap(),
+            addresses,
+            members: vec![member],
+        }
     }
 }
 
@@ -338,20 +348,11 @@ fn a_node_that_dies_within_a_document() {
 
 /// Opens a link to node 0 as this node; what was sent by frames can be sent again.
 fn open_link(world: &World, name: &str, key: &Key) -> Option<(TcpStream, Keys)> {
-    let mut stream = TcpStream::connect(world.addresses[0]).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let id = FrontEndId { name: name.to_owned(), instance: 1 };
-    let (mut handshake, hello) = FrontEndHandshake::new(key, &id, random().unwrap()).unwrap();
-    stream.write_all(&hello).ok()?;
-    let mut buffer = [0; 4096];
-    loop {
-        let count = uninterrupted(|| stream.read(&mut buffer)).ok().filter(|count| *count > 0)?;
-        let progress = handshake.feed(&buffer[..count]).ok()?;
-        stream.write_all(&progress.send).ok()?;
-        if let Some(established) = progress.done {
-            return Some((stream, established.keys));
-        }
-    }
+    // Nodes are known by their address.
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&world.own.at(0).into()).unwrap();
+    socket.connect(&world.addresses[0].into()).ok()?;
+    establish(socket.into(), name, key)
 }
 
 #[test]

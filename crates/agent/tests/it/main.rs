@@ -4,4 +4,5 @@
 mod caching;
 mod clone;
 mod handoff;
+mod links;
 mod load;

@@ -8,11 +8,12 @@ use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{Frozen, QueueLimits, fast_forward};
 use plimsoll_lab::Node;
 use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
-use plimsoll_wire::session::{FrameWriter, FrontEndHandshake, FrontEndId};
-use plimsoll_wire::{Key, random};
+use plimsoll_wire::Key;
+use plimsoll_wire::session::FrameWriter;
 
 use super::client::{Client, get, is_document, is_part};
 use super::{PORT, World};
+use crate::links;
 
 /// Reads the head and this many bytes of an answer.
 pub(super) fn begin(client: &mut Client, path: &str, bytes: usize) -> Vec<u8> {
@@ -180,23 +181,8 @@ pub(super) fn linked(world: &World, from: usize) -> (TcpStream, FrameWriter) {
 
 fn establish(world: &World, from: Node, name: &str, key: &Key) -> Option<(TcpStream, FrameWriter)> {
     let to = std::net::SocketAddr::new(world.address(0), PORT);
-    let open = || {
-        let mut stream = TcpStream::connect(to).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let id = FrontEndId { name: name.to_owned(), instance: 1 };
-        let (mut handshake, hello) = FrontEndHandshake::new(key, &id, random().unwrap()).unwrap();
-        stream.write_all(&hello).ok()?;
-        let mut buffer = [0; 4096];
-        loop {
-            let count = uninterrupted(|| stream.read(&mut buffer)).ok().filter(|count| *count > 0)?;
-            let progress = handshake.feed(&buffer[..count]).ok()?;
-            stream.write_all(&progress.send).ok()?;
-            if let Some(established) = progress.done {
-                return Some((stream, established.keys.writer));
-            }
-        }
-    };
-    world.lab.node(from).unwrap().run(open).unwrap()
+    let open = || links::establish(TcpStream::connect(to).ok()?, name, key);
+    world.lab.node(from).unwrap().run(open).unwrap().map(|(stream, keys)| (stream, keys.writer))
 }
 
 #[test]
