@@ -46,7 +46,7 @@ worker_processes 1; pid {d}/proxy.pid; error_log {d}/proxy.log; daemon off; {use
 events {{ worker_connections 8192; }}
 http {{ access_log off; keepalive_requests 100000000; {temp}
   upstream b {{ keepalive 512; keepalive_requests 100000000; {servers} }}
-  server {{ listen 127.0.0.1:{port} backlog=4096;
+  server {{ listen 127.0.0.1:{port}{listen} backlog=4096; {tls}
     location / {{ proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; }} }} }}
 """
 HAPROXY = """
@@ -60,7 +60,7 @@ defaults
   timeout connect 5s
   http-reuse always
 frontend f
-  bind 127.0.0.1:{port} backlog 4096
+  bind 127.0.0.1:{port}{bind} backlog 4096
   default_backend b
 backend b
   balance roundrobin
@@ -255,13 +255,23 @@ def backend_tables():
     return "\n".join(f'[[backend]]\naddress = "127.0.0.1:{p}"' for p in BACKENDS)
 
 
-def start(plimsoll, d):
+def configure_others(d, ports, listen="", tls="", bind=""):
+    """Writes the configurations of nginx and HAProxy, with these additions where they listen; the commands that start them."""
     user, temp = unprivileged_nginx(d)
-    backends = start_backends(d)
     servers = " ".join(f"server 127.0.0.1:{p};" for p in BACKENDS)
-    (d / "proxy.conf").write_text(NGINX_PROXY.format(d=d, user=user, temp=temp, servers=servers, port=PORTS["nginx"]))
+    nginx = NGINX_PROXY.format(d=d, user=user, temp=temp, servers=servers, port=ports["nginx"], listen=listen, tls=tls)
+    (d / "proxy.conf").write_text(nginx)
     servers = "\n  ".join(f"server s{p} 127.0.0.1:{p} check" for p in BACKENDS)
-    (d / "haproxy.cfg").write_text(HAPROXY.format(servers=servers, port=PORTS["HAProxy"]))
+    (d / "haproxy.cfg").write_text(HAPROXY.format(servers=servers, port=ports["HAProxy"], bind=bind))
+    return {
+        "HAProxy": ["haproxy", "-db", "-f", f"{d}/haproxy.cfg"],
+        "nginx": ["nginx", "-e", f"{d}/proxy.log", "-c", f"{d}/proxy.conf"],
+    }
+
+
+def start(plimsoll, d):
+    backends = start_backends(d)
+    others = configure_others(d, PORTS)
     for policy in ("round_robin", "lard_r"):
         text = PLIMSOLL.format(
             backends=backend_tables(), port=PORTS[policy], policy=policy, d=d, admin=PORTS[policy] + 10
@@ -271,8 +281,7 @@ def start(plimsoll, d):
     subprocess.run(["cc", "-O2", "-o", d / "bare", source], check=True)
     time.sleep(0.3)
     commands = {
-        "HAProxy": ["haproxy", "-db", "-f", f"{d}/haproxy.cfg"],
-        "nginx": ["nginx", "-e", f"{d}/proxy.log", "-c", f"{d}/proxy.conf"],
+        **others,
         "round_robin": [plimsoll, "balance", "--no-watch", "--config", f"{d}/round_robin.toml"],
         "lard_r": [plimsoll, "balance", "--no-watch", "--config", f"{d}/lard_r.toml"],
         "bare": [d / "bare", str(PORTS["bare"]), *map(str, BACKENDS)],

@@ -28,34 +28,9 @@ GOAL = 1.0
 IDLE_GOAL_BYTES = 16_384
 IDLE_CONNECTIONS = 2000
 PORTS = {"HAProxy": 9631, "nginx": 9632, "Plimsoll": 9633}
-NGINX = """
-worker_processes 1; pid {d}/tls.pid; error_log {d}/tls.log; daemon off; {user}
-events {{ worker_connections 8192; }}
-http {{ access_log off; keepalive_requests 100000000; {temp}
-  upstream b {{ keepalive 512; keepalive_requests 100000000; {servers} }}
-  server {{ listen 127.0.0.1:{port} ssl backlog=4096; ssl_certificate {d}/site.pem; ssl_certificate_key {d}/site.key;
-    ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:s:10m;
-    location / {{ proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; }} }} }}
-"""
-HAPROXY = """
-global
-  nbthread 1
-  maxconn 8192
-  ssl-default-bind-options ssl-min-ver TLSv1.2
-defaults
-  mode http
-  timeout client 60s
-  timeout server 60s
-  timeout connect 5s
-  http-reuse always
-frontend f
-  bind 127.0.0.1:{port} ssl crt {d}/both.pem alpn http/1.1 backlog 4096
-  default_backend b
-backend b
-  balance roundrobin
-  option httpchk GET /100
-  {servers}
-"""
+NGINX_TLS = """ssl_certificate {d}/site.pem; ssl_certificate_key {d}/site.key;
+    ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:s:10m;"""
+HAPROXY_TLS = " ssl crt {d}/both.pem alpn http/1.1 ssl-min-ver TLSv1.2"
 PLIMSOLL = """
 workers = 1
 {backends}
@@ -174,17 +149,11 @@ def measure_idle(proxies):
 
 def commands(plimsoll, d):
     """Writes the three configurations; the commands that start the proxies."""
-    user, temp = bench.unprivileged_nginx(d)
-    servers = " ".join(f"server 127.0.0.1:{p};" for p in bench.BACKENDS)
-    (d / "tls.conf").write_text(NGINX.format(d=d, user=user, temp=temp, servers=servers, port=PORTS["nginx"]))
-    servers = "\n  ".join(f"server s{p} 127.0.0.1:{p} check" for p in bench.BACKENDS)
-    (d / "tls.cfg").write_text(HAPROXY.format(d=d, servers=servers, port=PORTS["HAProxy"]))
     (d / "tls.toml").write_text(PLIMSOLL.format(d=d, backends=bench.backend_tables(), port=PORTS["Plimsoll"]))
-    return {
-        "HAProxy": ["haproxy", "-db", "-f", f"{d}/tls.cfg"],
-        "nginx": ["nginx", "-e", f"{d}/tls.log", "-c", f"{d}/tls.conf"],
-        "Plimsoll": [plimsoll, "balance", "--no-watch", "--config", f"{d}/tls.toml"],
-    }
+    others = bench.configure_others(
+        d, PORTS, listen=" ssl", tls=NGINX_TLS.format(d=d), bind=HAPROXY_TLS.format(d=d)
+    )
+    return {**others, "Plimsoll": [plimsoll, "balance", "--no-watch", "--config", f"{d}/tls.toml"]}
 
 
 def main():
