@@ -14,6 +14,9 @@ SAMPLE ?= $(firstword $(sort $(wildcard samples/*.gz)))
 POLICIES ?= wrr,lb,lard,lard_r
 BACKENDS ?= 8
 OUT ?= out
+JUDGES ?= tls websocket
+# SECONDS is a variable of bash, which counts.
+FUZZ_SECONDS = $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 
 PLIMSOLL := $(CARGO) run $(CARGO_FLAGS) --quiet --release --package plimsoll-cli --bin plimsoll --
 # Tests wait more than they compute: twice as many at a time as there are processors.
@@ -31,8 +34,8 @@ help: ## List the targets
 setup: ## Install what a bare Debian 12 with Rust lacks, for all but `bench`; safe to run twice
 	@scripts/setup.sh build lint
 
-.PHONY: setup-build setup-lint setup-bench
-setup-build setup-lint setup-bench: setup-%:
+.PHONY: setup-build setup-lint setup-bench setup-fuzz setup-judge
+setup-build setup-lint setup-bench setup-fuzz setup-judge: setup-%:
 	@scripts/setup.sh $*
 
 .PHONY: build
@@ -58,11 +61,12 @@ test: setup-build ## Run all tests, and the studies in their quick forms
 	$(TESTED) reproduce fine-grain --quick --out '$(OUT)/reproduce-fine-grain'
 	$(TESTED) reproduce csld --quick --out '$(OUT)/reproduce-csld'
 	$(TESTED) reproduce cloning --quick --out '$(OUT)/reproduce-cloning'
+	$(TESTED) reproduce robustness --quick --out '$(OUT)/reproduce-robustness'
 
 .PHONY: lint
 lint: setup-lint ## Check format, lints, documentation, dependencies and the repository's own rules
 	$(CARGO) fmt --all --check
-	@for manifest in benches/*/Cargo.toml; do \
+	@for manifest in benches/*/Cargo.toml fuzz/Cargo.toml; do \
 	  $(CARGO) fmt --all --check --manifest-path "$$manifest" && \
 	  $(CARGO) metadata $(CARGO_FLAGS) --format-version 1 --manifest-path "$$manifest" >/dev/null || exit 1; \
 	done
@@ -87,7 +91,23 @@ faults: setup-bench ## Faults of back-ends and clients, beside HAProxy and nginx
 	$(CARGO) build $(CARGO_FLAGS) --release --package plimsoll-cli
 	python3 benches/faults/run.py "$${CARGO_TARGET_DIR:-target}/release/plimsoll" $(SCENARIOS)
 
+.PHONY: fuzz
+fuzz: setup-fuzz ## Fuzz the parsers of input (TARGET=name for one, SECONDS=n for each; see docs/development.md)
+	@scripts/fuzz.sh '$(FUZZ_SECONDS)' $(TARGET)
+
+.PHONY: judge
+judge: setup-judge ## What testssl and Autobahn's suite say of TLS and WebSockets (JUDGES='tls websocket')
+	$(CARGO) build $(CARGO_FLAGS) --release --package plimsoll-cli
+	@for judge in $(JUDGES); do \
+	  python3 "benches/judges/$$judge.py" "$${CARGO_TARGET_DIR:-target}/release/plimsoll" || exit 1; \
+	done
+
+.PHONY: growth
+growth: setup-bench ## Memory and descriptors over a million requests by TLS and HTTP/2
+	$(CARGO) build $(CARGO_FLAGS) --release --package plimsoll-cli
+	python3 benches/faults/growth.py "$${CARGO_TARGET_DIR:-target}/release/plimsoll"
+
 .PHONY: clean
 clean: ## Remove everything that the other targets made in this directory
 	$(CARGO) clean
-	rm -rf '$(OUT)' benches/target benches/.venv
+	rm -rf '$(OUT)' benches/target benches/.venv benches/.venv27 fuzz/target fuzz/artifacts

@@ -112,6 +112,9 @@ python3 benches/proxy/bench.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 heading "(tls) The live front-end under TLS beside HAProxy and nginx"
 python3 benches/proxy/tls.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 
+heading "(h2) The live front-end for HTTP/2 beside HAProxy and nginx"
+python3 benches/proxy/http2.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
+
 heading "(g) Handing connections off, beside HAProxy and nginx as proxies"
 if ((EUID == 0)); then
   benches/target/release/plimsoll-bench-handoff "${CARGO_TARGET_DIR:-target}/release/plimsoll"

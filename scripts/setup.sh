@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Installs what is missing on a bare Debian 12 with Rust (rustup, cargo); does nothing, quickly, when all is there.
 #
-# Usage: scripts/setup.sh PURPOSE...      PURPOSE: build, lint or bench
+# Usage: scripts/setup.sh PURPOSE...      PURPOSE: build, lint, bench, fuzz or judge
 #
 # Debian packages need root. Without it the script names the command that root would have to run, and exits 1.
 set -euo pipefail
 
 readonly CARGO_DENY_VERSION=0.20.2
 readonly CARGO_MACHETE_VERSION=0.9.2
+readonly CARGO_FUZZ_VERSION=0.13.2
 packages=()
 
 say() { echo "setup: $*" >&2; }
@@ -129,13 +130,30 @@ setup_bench() {
   setup_build
   need_package python3-venv python3 -c 'import venv, ensurepip'
   need_package linux-perf command -v perf
+  need_package nghttp2-client command -v h2load
 }
 
-(($#)) || die "give a purpose: build, lint or bench"
+setup_fuzz() {
+  setup_build
+  install_packages
+  packages=()
+  need_cargo_tool cargo-fuzz "$CARGO_FUZZ_VERSION" cargo fuzz --version
+  # Without a nightly compiler the stable one is told to take the options that fuzzing needs.
+  command -v rustup >/dev/null && rustup toolchain list | grep -q '^nightly' ||
+    say "no nightly compiler (rustup toolchain install nightly): RUSTC_BOOTSTRAP=1 is used with the stable one"
+}
+
+setup_judge() {
+  setup_build
+  need_package testssl.sh command -v testssl
+  need_package openssl command -v openssl
+}
+
+(($#)) || die "give a purpose: build, lint, bench, fuzz or judge"
 for purpose in "$@"; do
   case $purpose in
-    build | lint | bench) "setup_$purpose" ;;
-    *) die "unknown purpose '$purpose': give build, lint or bench" ;;
+    build | lint | bench | fuzz | judge) "setup_$purpose" ;;
+    *) die "unknown purpose '$purpose': give build, lint, bench, fuzz or judge" ;;
   esac
 done
 install_packages

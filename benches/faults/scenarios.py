@@ -96,6 +96,26 @@ async def killed_in_turn(front_end):
         [b.stop() for b in there]
 
 
+async def killed_every_second(front_end):
+    """One back-end is killed and restarted every second under 1,000 GETs/s for 60 s: 60,000 in all."""
+    there = backends()
+
+    async def kill():
+        for _ in range(58):
+            there[0].stop()
+            await asyncio.sleep(0.5)
+            there[0] = await asyncio.to_thread(backend, 0)
+            await asyncio.sleep(0.4)
+
+    try:
+        with front_end():
+            await asyncio.sleep(1)
+            answers, _ = await asyncio.gather(open_loop(1000, 60_000), kill())
+        return failed(answers, "60,000")
+    finally:
+        [b.stop() for b in there]
+
+
 async def beside(front_end, slow, **options):
     """30 GETs beside 160 slow clients."""
     there = [backend(i, **options) for i in range(3)]
@@ -268,6 +288,6 @@ async def spoofed(front_end):
 
 
 ALL = (
-    half_closed, half_reset, reset_peer, killed_in_turn, slow_posts, slow_large_posts, slow_readers, long_polls,
+    half_closed, half_reset, reset_peer, killed_in_turn, killed_every_second, slow_posts, slow_large_posts, slow_readers, long_polls,
     waiting_handlers, overload, all_dead, hung, slow_heads, no_http, spoofed,
 )

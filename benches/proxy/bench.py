@@ -28,12 +28,29 @@ SIZES = {"100 B": 100, "8 KB": 8192, "100 KB": 102_400}
 CONNECTIONS = (32, 256)
 GOALS = {"100 B": 1.2, "8 KB": 1.2, "100 KB": 1.25}
 LARD_GOAL = 1.05
+# (numerator, denominator, goals by size)
+RATIOS = [
+    ("round_robin", "HAProxy", GOALS),
+    ("lard_r", "round_robin", dict.fromkeys(SIZES, LARD_GOAL)),
+    ("no log", "HAProxy", {"100 B": 0.9, "8 KB": 0.9}),
+    ("access log", "HAProxy log", {"100 B": 0.95, "8 KB": 0.95}),
+    ("bare", "HAProxy", {}),
+]
 SYSCALL_GOAL = 4.4
 IDLE_GOAL_BYTES = 8192
 IDLE_CONNECTIONS = 5000
 GROWTH_REQUESTS = 1_000_000
 BACKENDS = [9611, 9612, 9613, 9614]
-PORTS = {"HAProxy": 9621, "nginx": 9622, "round_robin": 9623, "lard_r": 9624, "bare": 9625}
+PORTS = {
+    "HAProxy": 9621,
+    "HAProxy log": 9626,
+    "nginx": 9622,
+    "round_robin": 9623,
+    "lard_r": 9624,
+    "no log": 9627,
+    "access log": 9628,
+    "bare": 9625,
+}
 
 NGINX_BACKENDS = """
 worker_processes 1; pid {d}/backends.pid; error_log {d}/backends.log; daemon off; {user}
@@ -54,6 +71,7 @@ global
   nbthread 1
   maxconn 8192
 defaults
+  {log}
   mode http
   timeout client 60s
   timeout server 60s
@@ -80,24 +98,33 @@ path = "/100"
 limit = 4096
 [admin]
 address = "127.0.0.1:{admin}"
+"""
+ACCESS_LOG = """
 [access_log]
 file = "{d}/{policy}.access.log"
 format = "json"
+"""
+DECISION_LOG = """
 [decision_log]
 directory = "{d}/{policy}.decisions"
 file_size = "16MiB"
 files = 2
 """
+# Name of a front-end, its policy, and what it logs.
+FRONT_ENDS = {
+    "round_robin": ("round_robin", ACCESS_LOG + DECISION_LOG),
+    "lard_r": ("lard_r", ACCESS_LOG + DECISION_LOG),
+    "no log": ("round_robin", ""),
+    "access log": ("round_robin", ACCESS_LOG),
+}
 
 
 class Proxy:
     """A running proxy."""
 
-    def __init__(self, name, command, port):
+    def __init__(self, name, command, port, stdout=subprocess.DEVNULL):
         self.name, self.port = name, port
-        self.process = subprocess.Popen(
-            ["taskset", "-c", "0", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
+        self.process = subprocess.Popen(["taskset", "-c", "0", *command], stdout=stdout, stderr=subprocess.PIPE)
         self.pids = []
 
     def wait_until_ready(self):
@@ -154,27 +181,25 @@ def mark(value, goal):
 
 
 def measure_cpu(proxies):
-    print(
-        f"{'':24}"
-        + "".join(f"{p.name:>14}" for p in proxies)
-        + "    round_robin / HAProxy     lard_r / round_robin  bare / HAProxy"
-    )
+    print(f"{'':22}" + "".join(f"{p.name:>12}" for p in proxies))
+    ratios = []
     for label, size_bytes in SIZES.items():
         for connections in CONNECTIONS:
             rounds = []
             for number in range(ROUNDS):
                 turn = proxies[number % len(proxies) :] + proxies[: number % len(proxies)]
                 rounds.append({p.name: cpu_per_request_us(p, size_bytes, connections) for p in turn})
+            load_text = f"{label:>8}, {connections:3} conns"
             medians = [statistics.median(r[p.name] for r in rounds) for p in proxies]
-            ours = statistics.median(r["round_robin"] / r["HAProxy"] for r in rounds)
-            lard = statistics.median(r["lard_r"] / r["round_robin"] for r in rounds)
-            bare = statistics.median(r["bare"] / r["HAProxy"] for r in rounds)
-            print(
-                f"{label:>8}, {connections:3} conns    "
-                + "".join(f"{m:11.2f} us" for m in medians)
-                + f"    {ours:5.2f} ({mark(ours, GOALS[label])})    {lard:5.2f} ({mark(lard, LARD_GOAL)})    {bare:5.2f}",
-                flush=True,
-            )
+            print(f"{load_text:22}" + "".join(f"{m:9.2f} us" for m in medians), flush=True)
+            for ours, theirs, goals in RATIOS:
+                ratio = statistics.median(r[ours] / r[theirs] for r in rounds)
+                told = f" ({mark(ratio, goals[label])})" if label in goals else ""
+                ratios.append((f"{ours} / {theirs}", f"{load_text}  {ratio:5.2f}{told}"))
+    for ours, theirs, _ in RATIOS:
+        print(f"\n{ours} / {theirs}")
+        for _, line in (r for r in ratios if r[0] == f"{ours} / {theirs}"):
+            print(f"  {line}")
 
 
 def measure_syscalls(proxies):
@@ -255,16 +280,21 @@ def backend_tables():
     return "\n".join(f'[[backend]]\naddress = "127.0.0.1:{p}"' for p in BACKENDS)
 
 
+def configure_haproxy(d, file, port, bind="", log=""):
+    """Writes a configuration of HAProxy; the command that starts it."""
+    servers = "\n  ".join(f"server s{p} 127.0.0.1:{p} check" for p in BACKENDS)
+    (d / file).write_text(HAPROXY.format(servers=servers, port=port, bind=bind, log=log))
+    return ["haproxy", "-db", "-f", f"{d}/{file}"]
+
+
 def configure_others(d, ports, listen="", tls="", bind=""):
     """Writes the configurations of nginx and HAProxy, with these additions where they listen; the commands that start them."""
     user, temp = unprivileged_nginx(d)
     servers = " ".join(f"server 127.0.0.1:{p};" for p in BACKENDS)
     nginx = NGINX_PROXY.format(d=d, user=user, temp=temp, servers=servers, port=ports["nginx"], listen=listen, tls=tls)
     (d / "proxy.conf").write_text(nginx)
-    servers = "\n  ".join(f"server s{p} 127.0.0.1:{p} check" for p in BACKENDS)
-    (d / "haproxy.cfg").write_text(HAPROXY.format(servers=servers, port=ports["HAProxy"], bind=bind))
     return {
-        "HAProxy": ["haproxy", "-db", "-f", f"{d}/haproxy.cfg"],
+        "HAProxy": configure_haproxy(d, "haproxy.cfg", ports["HAProxy"], bind),
         "nginx": ["nginx", "-e", f"{d}/proxy.log", "-c", f"{d}/proxy.conf"],
     }
 
@@ -272,27 +302,30 @@ def configure_others(d, ports, listen="", tls="", bind=""):
 def start(plimsoll, d):
     backends = start_backends(d)
     others = configure_others(d, PORTS)
-    for policy in ("round_robin", "lard_r"):
-        text = PLIMSOLL.format(
-            backends=backend_tables(), port=PORTS[policy], policy=policy, d=d, admin=PORTS[policy] + 10
-        )
-        (d / f"{policy}.toml").write_text(text)
+    for name, (policy, logs) in FRONT_ENDS.items():
+        port = PORTS[name]
+        text = PLIMSOLL.format(backends=backend_tables(), port=port, policy=policy, admin=port + 20)
+        (d / f"{port}.toml").write_text(text + logs.format(policy=port, d=d))
     source = pathlib.Path(__file__).with_name("bare.c")
     subprocess.run(["cc", "-O2", "-o", d / "bare", source], check=True)
     time.sleep(0.3)
     commands = {
         **others,
-        "round_robin": [plimsoll, "balance", "--no-watch", "--config", f"{d}/round_robin.toml"],
-        "lard_r": [plimsoll, "balance", "--no-watch", "--config", f"{d}/lard_r.toml"],
+        "HAProxy log": configure_haproxy(d, "log.cfg", PORTS["HAProxy log"], log="log stdout format raw local0\n  option httplog"),
+        **{name: [plimsoll, "balance", "--no-watch", "--config", f"{d}/{PORTS[name]}.toml"] for name in FRONT_ENDS},
         "bare": [d / "bare", str(PORTS["bare"]), *map(str, BACKENDS)],
     }
-    proxies = [Proxy(name, command, PORTS[name]) for name, command in commands.items()]
+    proxies = []
+    for name, command in commands.items():
+        with (d / f"{PORTS[name]}.out").open("wb") as stdout:
+            proxies.append(Proxy(name, command, PORTS[name], stdout))
     return backends, proxies
 
 
-def main():
+def run(usage, start, measure):
+    """Has `start` make back-ends and proxies of the program that is named, in a directory, and `measure` what they cost."""
     if len(sys.argv) != 2:
-        sys.exit(__doc__)
+        sys.exit(usage)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with tempfile.TemporaryDirectory() as directory:
@@ -300,11 +333,7 @@ def main():
         try:
             for proxy in proxies:
                 proxy.wait_until_ready()
-            print("CPU time of the proxy per request (JSON access log, decision log, health checks and admin API on in")
-            print("round_robin and lard_r; no log in HAProxy and nginx; bare does nothing but pass bytes on)\n")
-            measure_cpu(proxies)
-            measure_syscalls(proxies)
-            measure_memory(proxies)
+            measure(proxies)
         finally:
             for proxy in proxies:
                 proxy.stop()
@@ -312,5 +341,15 @@ def main():
             backends.wait()
 
 
+def measure_all(proxies):
+    print("CPU time of the proxy per request. HAProxy log: with its own log of requests, to a file. round_robin and lard_r:")
+    print("with JSON access log and decision log; no log, access log: round_robin with neither, and with the first alone;")
+    print("bare: does nothing but pass bytes on. Health checks and admin API are on.\n")
+    measure_cpu(proxies)
+    few = [proxy for proxy in proxies if proxy.name in ("HAProxy", "nginx", "round_robin", "lard_r", "bare")]
+    measure_syscalls(few)
+    measure_memory(few)
+
+
 if __name__ == "__main__":
-    main()
+    run(__doc__, start, measure_all)

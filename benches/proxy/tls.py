@@ -13,13 +13,11 @@ ROUNDS (5) and SECONDS (2) in the environment set the number of rounds and the t
 
 import pathlib
 import re
-import resource
 import socket
 import ssl
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import bench
@@ -30,7 +28,7 @@ IDLE_CONNECTIONS = 2000
 PORTS = {"HAProxy": 9631, "nginx": 9632, "Plimsoll": 9633}
 NGINX_TLS = """ssl_certificate {d}/site.pem; ssl_certificate_key {d}/site.key;
     ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:s:10m;"""
-HAPROXY_TLS = " ssl crt {d}/both.pem alpn http/1.1 ssl-min-ver TLSv1.2"
+HAPROXY_TLS = " ssl crt {d}/both.pem alpn {alpn} ssl-min-ver TLSv1.2"
 PLIMSOLL = """
 workers = 1
 {backends}
@@ -108,10 +106,10 @@ def cost_us(proxy, load):
     return (proxy.cpu_us() - before) / count
 
 
-def measure(proxies):
+def measure(proxies, loads):
     """Prints a line for each load."""
     print(f"{'':28}" + "".join(f"{p.name:>14}" for p in proxies) + "    Plimsoll / the better of the others")
-    for label, load in LOADS.items():
+    for label, load in loads.items():
         rounds = []
         for number in range(bench.ROUNDS):
             turn = proxies[number % len(proxies) :] + proxies[: number % len(proxies)]
@@ -124,15 +122,15 @@ def measure(proxies):
         )
 
 
-def idle_bytes(proxy, port):
-    """Memory of the proxy for each idle connection that has had one answer."""
+def idle_bytes(proxy, ask, alpn):
+    """Memory of the proxy for each idle connection that has had one answer; `ask` gets it, and `alpn` is what is spoken."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols([alpn])
     before, clients = proxy.resident_bytes(), []
     for _ in range(IDLE_CONNECTIONS):
-        client = context.wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
-        client.sendall(b"GET /100 HTTP/1.1\r\nHost: bench\r\n\r\n")
-        client.recv(4096)
+        client = context.wrap_socket(socket.create_connection(("127.0.0.1", proxy.port), 5))
+        ask(client)
         clients.append(client)
     after = proxy.resident_bytes()
     for client in clients:
@@ -140,45 +138,44 @@ def idle_bytes(proxy, port):
     return (after - before) / IDLE_CONNECTIONS
 
 
-def measure_idle(proxies):
+def measure_idle(proxies, goal_bytes, ask, alpn):
     print(f"\nResident memory per idle connection ({IDLE_CONNECTIONS} connections, one request each)")
     for proxy in proxies:
-        per = idle_bytes(proxy, proxy.port)
-        print(f"  {proxy.name:12} {per:7.0f} B" + (f"   {bench.mark(per, IDLE_GOAL_BYTES)}" if proxy.name == "Plimsoll" else ""))
+        per = idle_bytes(proxy, ask, alpn)
+        print(f"  {proxy.name:12} {per:7.0f} B" + (f"   {bench.mark(per, goal_bytes)}" if proxy.name == "Plimsoll" else ""))
 
 
-def commands(plimsoll, d):
+def ask(client):
+    client.sendall(b"GET /100 HTTP/1.1\r\nHost: bench\r\n\r\n")
+    client.recv(4096)
+
+
+def commands(plimsoll, d, nginx_listen, haproxy_alpn):
     """Writes the three configurations; the commands that start the proxies."""
     (d / "tls.toml").write_text(PLIMSOLL.format(d=d, backends=bench.backend_tables(), port=PORTS["Plimsoll"]))
-    others = bench.configure_others(
-        d, PORTS, listen=" ssl", tls=NGINX_TLS.format(d=d), bind=HAPROXY_TLS.format(d=d)
-    )
+    bind = HAPROXY_TLS.format(d=d, alpn=haproxy_alpn)
+    others = bench.configure_others(d, PORTS, listen=nginx_listen, tls=NGINX_TLS.format(d=d), bind=bind)
     return {**others, "Plimsoll": [plimsoll, "balance", "--no-watch", "--config", f"{d}/tls.toml"]}
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    with tempfile.TemporaryDirectory() as directory:
-        d = pathlib.Path(directory)
+def starter(nginx_listen, haproxy_alpn):
+    """Makes back-ends and proxies whose clients speak TLS: nginx listens with these parameters, HAProxy offers that protocol."""
+
+    def start(plimsoll, d):
         issue(d)
         backends = bench.start_backends(d)
         time.sleep(0.3)
-        proxies = [TlsProxy(name, command, PORTS[name]) for name, command in commands(sys.argv[1], d).items()]
-        try:
-            for proxy in proxies:
-                proxy.wait_until_ready()
-            print("CPU time of the proxy per request, or per connection with one request\n")
-            measure(proxies)
-            measure_idle(proxies)
-        finally:
-            for proxy in proxies:
-                proxy.stop()
-            backends.terminate()
-            backends.wait()
+        all_commands = commands(plimsoll, d, nginx_listen, haproxy_alpn)
+        return backends, [TlsProxy(name, command, PORTS[name]) for name, command in all_commands.items()]
+
+    return start
+
+
+def measure_all(proxies):
+    print("CPU time of the proxy per request, or per connection with one request\n")
+    measure(proxies, LOADS)
+    measure_idle(proxies, IDLE_GOAL_BYTES, ask, "http/1.1")
 
 
 if __name__ == "__main__":
-    main()
+    bench.run(__doc__, starter(" ssl", "http/1.1"), measure_all)

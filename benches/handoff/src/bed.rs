@@ -9,26 +9,13 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use plimsoll_lab::{CpuPlan, Lab, LabConfig, Node, NodeHandle, Process};
+use plimsoll_lab::{CpuPlan, Lab, LabConfig, Node, Process};
 
 use crate::configs::{self, FrontEnd};
+use crate::documents::{self, DOCUMENTS, path};
 use crate::http::{Client, metrics, sum};
+use crate::least;
 
-/// Sizes of documents: what they are called, and bytes.
-pub const SIZES: [(&str, usize); 10] = [
-    ("100 B", 100),
-    ("1 KB", 1 << 10),
-    ("4 KB", 4 << 10),
-    ("8 KB", 8 << 10),
-    ("16 KB", 16 << 10),
-    ("32 KB", 32 << 10),
-    ("64 KB", 64 << 10),
-    ("100 KB", 100 << 10),
-    ("256 KB", 256 << 10),
-    ("1 MB", 1 << 20),
-];
-/// Documents of each size.
-const DOCUMENTS: usize = 8;
 /// How long everything may take to start.
 const STARTING: Duration = Duration::from_secs(20);
 
@@ -49,6 +36,8 @@ pub enum Kind {
     Tcp,
     /// Address translation by nftables.
     Nat,
+    /// The least that distributes at layer 4, see `least.rs`.
+    Least,
 }
 
 impl Kind {
@@ -58,12 +47,12 @@ impl Kind {
 
     /// Whether back-ends have the virtual address.
     fn is_direct(self) -> bool {
-        matches!(self, Self::Direct | Self::Sniffed)
+        matches!(self, Self::Direct | Self::Sniffed | Self::Least)
     }
 
     /// Whether Plimsoll is there, which has counters.
     pub fn has_metrics(self) -> bool {
-        !matches!(self, Self::Tcp | Self::Nat)
+        !matches!(self, Self::Tcp | Self::Nat | Self::Least)
     }
 }
 
@@ -143,7 +132,7 @@ impl Bed {
             Kind::Shim => &configs::BEFORE_AGENTS[..1],
             Kind::Direct => &configs::AT_LAYER_4[..1],
             Kind::Sniffed => &configs::AT_LAYER_4[1..],
-            Kind::Tcp | Kind::Nat => &[],
+            Kind::Tcp | Kind::Nat | Kind::Least => &[],
         }
     }
 
@@ -160,7 +149,7 @@ impl Bed {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             writeln!(file, "{key}")?;
             if matches!(node.node(), Node::Backend(_) | Node::FrontEnd) {
-                write_documents(node)?;
+                documents::write(node)?;
             }
             if self.measured != Node::FrontEnd {
                 let first = self.cpus(node.node()).iter().filter(|cpu| **cpu < 32);
@@ -258,6 +247,9 @@ impl Bed {
             self.system(node, &["sysctl", "-qw", "net.ipv4.ip_forward=1"])?;
             self.system(node, &["nft", "-f", "/run/nat.nft"])?;
         }
+        if self.kind == Kind::Least {
+            least::attach(&self.lab)?;
+        }
         let program = self.program().to_owned();
         for front_end in self.front_ends() {
             let file = format!("{}.toml", front_end.name);
@@ -312,6 +304,7 @@ impl Bed {
             ports.push(configs::PLIMSOLL_PORT);
         }
         if self.kind.is_direct()
+            && self.kind.has_metrics()
             && sum(&self.metrics(configs::PLIMSOLL_PORT)?, "plimsoll_switch_choices", "") < 1.0
         {
             bail!("the policy has made no choice");
@@ -324,7 +317,7 @@ impl Bed {
         let node = self.lab.node(Node::Client)?;
         for port in ports {
             let target = self.target(port);
-            node.run(|| check_documents(target))?.with_context(|| format!("check {target}"))?;
+            node.run(|| documents::check(target))?.with_context(|| format!("check {target}"))?;
         }
         Ok(())
     }
@@ -356,38 +349,6 @@ impl Bed {
         }
         text
     }
-}
-
-fn path(size_bytes: usize, number: usize) -> String {
-    format!("/{size_bytes}-{number}")
-}
-
-/// Contents that tell which document they are of, and where in it.
-fn content(size_bytes: usize, number: usize) -> Vec<u8> {
-    (0..size_bytes).map(|at| ((at * (number + 1) + at / 251) % 256) as u8).collect()
-}
-
-fn write_documents(node: NodeHandle<'_>) -> Result<()> {
-    let directory = node.root().join("run/www");
-    fs::create_dir(&directory)?;
-    for (_, size_bytes) in SIZES {
-        for number in 0..DOCUMENTS {
-            fs::write(directory.join(&path(size_bytes, number)[1..]), content(size_bytes, number))?;
-        }
-    }
-    Ok(())
-}
-
-fn check_documents(target: SocketAddr) -> Result<()> {
-    let mut client = Client::connect(target)?;
-    for (label, size_bytes) in SIZES {
-        for number in 0..DOCUMENTS {
-            if client.get(&path(size_bytes, number))?.body != content(size_bytes, number) {
-                bail!("document {number} of {label} is wrong");
-            }
-        }
-    }
-    Ok(())
 }
 
 fn key() -> Result<String> {

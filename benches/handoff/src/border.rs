@@ -4,9 +4,10 @@
 use anyhow::{Context as _, Result};
 use plimsoll_lab::CpuMeter;
 
-use crate::bed::{Kind, SIZES};
+use crate::bed::Kind;
 use crate::configs::{AUTO_PORT, PLIMSOLL_PORT, PROXY_PORT};
 use crate::cost::{Beds, CHOICE_GOAL, median, median_of, met};
+use crate::documents::SIZES;
 use crate::load::{Load, Mode, Sample};
 
 /// The front-ends by turns, the one that chooses last.

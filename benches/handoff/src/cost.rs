@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use plimsoll_lab::CpuMeter;
 
-use crate::bed::{Bed, Kind, SIZES};
+use crate::bed::{Bed, Kind};
 use crate::configs::{AUTO_PORT, HAPROXY_PORT, ITSELF_PORT, NGINX_PORT, PLIMSOLL_PORT, PROXY_PORT};
+use crate::documents::SIZES;
 use crate::load::{Load, Mode, Sample};
 
 const CONNECTIONS: usize = 16;

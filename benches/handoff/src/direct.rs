@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use plimsoll_lab::{CpuMeter, CpuPlan, Node};
+use plimsoll_lab::{CpuMeter, CpuPlan, DELIVERIES_ONE_AND_MANY, Deliverer, Node, ungroup};
 
 use crate::bed::{Bed, Kind};
 use crate::configs::PLIMSOLL_PORT;
@@ -13,11 +13,12 @@ use crate::interrupt_share;
 use crate::load::{Load, Mode, Sample};
 
 const SIZES: [(&str, usize); 2] = [("1 KB", 1 << 10), ("100 KB", 100 << 10)];
-const CASES: [(&str, Kind); 4] = [
+const CASES: [(&str, Kind); 5] = [
     ("direct", Kind::Direct),
     ("direct, what passes is read (csld)", Kind::Sniffed),
     ("HAProxy, TCP mode", Kind::Tcp),
     ("nftables, DNAT and masquerade", Kind::Nat),
+    ("the least, which keeps nothing", Kind::Least),
 ];
 const CONNECTIONS: usize = 32;
 /// The most CPU time per connection, as a share of theirs.
@@ -34,22 +35,55 @@ pub fn measure(plimsoll: &Path, plan: &CpuPlan, backends: usize, rounds: u64, se
         "\nCPU time of the node that distributes per connection with one request, work of its kernel included"
     );
     for (label, size_bytes) in SIZES {
-        let mut samples: [Vec<Sample>; 4] = Default::default();
-        for round in 0..usize::try_from(rounds)? {
-            for turn in 0..CASES.len() {
-                let number = (turn + round) % CASES.len();
-                let bed = &beds[number];
-                let paths = bed.paths(size_bytes)?;
-                let load = load(bed, size_bytes, &paths, seconds);
-                samples[number].push(load.run(&meter).with_context(|| CASES[number].0)?);
-            }
-        }
-        print(label, &samples);
+        print(label, &sample(&beds, size_bytes, &meter, rounds, seconds)?);
     }
     for bed in &beds {
         bed.check(backends)?;
     }
     Ok(())
+}
+
+/// The same where packets come by an interrupt for each, and by an interrupt for many, as from network cards.
+pub fn measure_deliveries(
+    plimsoll: &Path,
+    plan: &CpuPlan,
+    backends: usize,
+    rounds: u64,
+    seconds: u64,
+) -> Result<()> {
+    let _grouping = ungroup()?;
+    let beds = start(plimsoll, plan, backends)?;
+    let deliverer = Deliverer::new(beds.iter().map(Bed::lab), plan)?;
+    let meter = CpuMeter::start(plan.front_end)?;
+    for delivery in &DELIVERIES_ONE_AND_MANY {
+        deliverer.apply(delivery)?;
+        println!("\nCPU time of the node that distributes; packets: {}", delivery.name);
+        for (label, size_bytes) in SIZES {
+            print(label, &sample(&beds, size_bytes, &meter, rounds, seconds)?);
+        }
+    }
+    Ok(())
+}
+
+/// Samples of all cases, which take turns.
+fn sample(
+    beds: &[Bed],
+    size_bytes: usize,
+    meter: &CpuMeter,
+    rounds: u64,
+    seconds: u64,
+) -> Result<[Vec<Sample>; 5]> {
+    let mut samples: [Vec<Sample>; 5] = Default::default();
+    for round in 0..usize::try_from(rounds)? {
+        for turn in 0..CASES.len() {
+            let number = (turn + round) % CASES.len();
+            let bed = &beds[number];
+            let paths = bed.paths(size_bytes)?;
+            let load = load(bed, size_bytes, &paths, seconds);
+            samples[number].push(load.run(meter).with_context(|| CASES[number].0)?);
+        }
+    }
+    Ok(samples)
 }
 
 fn start(plimsoll: &Path, plan: &CpuPlan, backends: usize) -> Result<Vec<Bed>> {
@@ -91,15 +125,16 @@ pub fn measure_interrupts(plimsoll: &Path, plan: &CpuPlan, backends: usize, seco
             rests.push(rest_us);
         }
         println!(
-            "  the rest, direct / HAProxy: {:.2}, direct / nftables: {:.2}",
+            "  the rest, direct / HAProxy: {:.2}, direct / nftables: {:.2}; direct / the least: {:.2}",
             rests[0] / rests[2],
-            rests[0] / rests[3]
+            rests[0] / rests[3],
+            rests[0] / rests[4]
         );
     }
     Ok(())
 }
 
-fn print(label: &str, samples: &[Vec<Sample>; 4]) {
+fn print(label: &str, samples: &[Vec<Sample>; 5]) {
     println!(
         "\n{label:<36}{:>12}{:>14}{:>12}{:>16}{:>10}",
         "connections", "CPU/conn.", "packets in", "CPU/packet in", "others"
@@ -113,12 +148,16 @@ fn print(label: &str, samples: &[Vec<Sample>; 4]) {
             median_of(of_one, |s| s.other_cpus)
         );
     }
-    let [direct, read, haproxy, nat] = samples;
+    let [direct, read, haproxy, nat, least] = samples;
     let beside = |theirs: &[Sample]| median(direct.iter().zip(theirs).map(|(a, b)| a.cpu_us / b.cpu_us));
     for (name, ratio, goal) in
         [("HAProxy", beside(haproxy), BESIDE_HAPROXY), ("nftables", beside(nat), BESIDE_NAT)]
     {
         println!("  direct / {name}: {ratio:.2} of the CPU time  goal {goal}: {}", met(ratio <= goal));
+    }
+    for (name, theirs) in [("HAProxy", haproxy), ("nftables", nat)] {
+        let ratio = median(least.iter().zip(theirs).map(|(a, b)| a.cpu_us / b.cpu_us));
+        println!("  the least / {name}: {ratio:.2} of the CPU time");
     }
     let rate = median(read.iter().zip(direct).map(|(a, b)| a.requests_per_s / b.requests_per_s));
     println!("  read / not read: {rate:.2} of the rate  goal {WITH_READING}: {}", met(rate >= WITH_READING));

@@ -3,10 +3,10 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
-use plimsoll_lab::{CpuMeter, CpuPlan};
+use plimsoll_lab::{CpuMeter, CpuPlan, Deliverer};
 
+use crate::bed::Bed;
 use crate::cost::{Beds, CASES, HAND_ON, HAPROXY, HAPROXY_NEW, NEW, STAY, median, median_of, run_one};
-use crate::delivery::Deliverer;
 use crate::latency;
 use crate::load::Sample;
 
@@ -36,7 +36,7 @@ const PROCESS_EVENTS: [(&str, &str); 5] = [
 /// Measures all deliveries by turns and prints medians: CPU time under load with kept connections (`kept`) and with new ones
 /// (`new`), the time of a client alone (`latency`), or how many interrupts, wake-ups and system calls there are (`counts`).
 pub fn measure(beds: &Beds, plan: &CpuPlan, part: &str, rounds: usize, seconds: u64) -> Result<()> {
-    let deliverer = Deliverer::new(beds, plan)?;
+    let deliverer = Deliverer::new(beds.values().map(Bed::lab), plan)?;
     match part {
         "kept" => costs(beds, plan, &deliverer, &KEPT, (rounds, seconds)),
         "new" => costs(beds, plan, &deliverer, &OF_NEW, (rounds, seconds)),

@@ -8,6 +8,9 @@
 //!                                                   new, latency or counts, see `interrupts.rs`. It changes settings of the
 //!                                                   machine and sets them back, unless it is killed
 //!        plimsoll-bench-handoff PLIMSOLL direct     connections distributed at layer 4, see `direct.rs`
+//!        plimsoll-bench-handoff PLIMSOLL direct deliveries
+//!                                                   the same with an interrupt for each packet and for many. It changes
+//!                                                   settings of the machine and sets them back, unless it is killed
 //!        plimsoll-bench-handoff PLIMSOLL direct interrupts
 //!                                                   the same under `perf`: how much of it is interrupts between CPUs
 //!        plimsoll-bench-handoff PLIMSOLL CASE SIZE  one case (a number) only, under `perf`, see `profile.rs`
@@ -22,12 +25,13 @@ mod border;
 mod cluster;
 mod configs;
 mod cost;
-mod delivery;
 mod direct;
+mod documents;
 mod http;
 mod interrupt_share;
 mod interrupts;
 mod latency;
+mod least;
 mod load;
 mod profile;
 
@@ -52,6 +56,13 @@ fn main() -> Result<()> {
             border(&program(plimsoll)?, &plan, part.first().map_or("", String::as_str))
         }
         [plimsoll, word] if word == "direct" => direct::measure(
+            &program(plimsoll)?,
+            &plan,
+            BACKENDS,
+            from_environment("ROUNDS", 5)?,
+            from_environment("SECONDS", 1)?,
+        ),
+        [plimsoll, word, what] if word == "direct" && what == "deliveries" => direct::measure_deliveries(
             &program(plimsoll)?,
             &plan,
             BACKENDS,
@@ -94,7 +105,7 @@ fn border(plimsoll: &Path, plan: &CpuPlan, part: &str) -> Result<()> {
 fn interrupts(plimsoll: &Path, plan: &CpuPlan, part: &str) -> Result<()> {
     let rounds = usize::try_from(from_environment("ROUNDS", 5)?)?;
     let seconds = from_environment("SECONDS", 1)?;
-    let _grouping = delivery::ungroup()?;
+    let _grouping = plimsoll_lab::ungroup()?;
     let kinds = [Kind::Proxies, Kind::Origin].into_iter();
     let beds = kinds.map(|kind| Ok((kind, Bed::start(kind, plimsoll, plan, Node::FrontEnd, BACKENDS)?)));
     interrupts::measure(&beds.collect::<Result<_>>()?, plan, part, rounds, seconds)

@@ -2,4 +2,6 @@
 //! a server. [`load`] tells front-ends what the back-end has to do.
 
 pub mod daemon;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod load;

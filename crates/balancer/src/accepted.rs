@@ -1,21 +1,22 @@
 //! Facts about a client's connection besides its stream.
 
 use std::cell::Cell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_policy::Tried;
 
 use crate::dispatch::Assignment;
+use crate::net::proxy_protocol::ConnectionEnds;
 use crate::placement_row::PlacementRow;
 
 /// Where a connection came in and from whom.
 pub(crate) struct Accepted {
-    /// The client's end.
+    /// The client's end; where a proxy has told of it, that one.
     pub(crate) peer: SocketAddr,
-    /// Our end, if known without a system call.
-    pub(crate) local: Option<SocketAddr>,
+    /// Our end, if it is known: without a system call, because back-ends are told it, or as a proxy has told.
+    pub(crate) local: Cell<Option<SocketAddr>>,
     pub(crate) peer_text: Box<str>,
     /// Whether the peer's forwarding fields are trusted.
     pub(crate) trusted: bool,
@@ -25,8 +26,21 @@ pub(crate) struct Accepted {
     pub(crate) closing: Arc<AtomicBool>,
     /// How it speaks to us.
     pub(crate) way: ClientWay,
+    /// It has ended; requests of it may still be under way.
+    pub(crate) over: Cell<bool>,
     /// Where its latest requests went.
     pub(crate) row: Cell<PlacementRow>,
+}
+
+impl Accepted {
+    /// Both ends of the connection; ours is unspecified where it is not known.
+    pub(crate) fn ends(&self) -> ConnectionEnds {
+        let nowhere = || match self.peer.ip().to_canonical() {
+            IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
+            IpAddr::V6(_) => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0),
+        };
+        ConnectionEnds { source: self.peer, destination: self.local.get().unwrap_or_else(nowhere) }
+    }
 }
 
 /// What its listener says of a connection.
@@ -36,6 +50,8 @@ pub(crate) struct ClientWay {
     pub(crate) secure: bool,
     /// The port of HTTPS to which its requests are sent in place of being served.
     pub(crate) redirect_port: Option<u16>,
+    /// Whether the other end is a proxy that begins with whose connection it is.
+    pub(crate) is_proxied: bool,
 }
 
 /// A request whose back-end has been chosen before its connection begins here.

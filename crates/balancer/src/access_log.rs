@@ -1,7 +1,7 @@
 //! What the access log tells of a request at the front-end.
 
 use plimsoll_config::{AccessLogFormat, ClassesConfig};
-use plimsoll_observe::line::{AccessLine, Moment, RequestLine, write_line};
+use plimsoll_observe::line::{AccessLine, CodedLine, Moment, RequestLine, RoutedLine, write_line};
 
 use crate::http::HttpVersion;
 use crate::http::request::Span;
@@ -14,6 +14,8 @@ pub(crate) struct LineContext<'a> {
     pub(crate) policy: &'a str,
     /// Classes of requests; without them lines have none.
     pub(crate) classes: Option<&'a ClassesConfig>,
+    /// The pool of the request, where there are routes.
+    pub(crate) pool: Option<&'a str>,
 }
 
 /// Appends the line of a request that ended at this moment.
@@ -27,12 +29,16 @@ pub(crate) fn line(
     let head = record.head;
     let mechanism = if record.handed_off { "handoff" } else { "proxy" };
     let line = AccessLine {
+        routed: context.pool.map(|pool| RoutedLine { pool: head.map(|_| pool), route: record.route }),
         client: record.peer,
         request: request_line(record),
         referer: value(record, head.map(|head| head.referer)),
         user_agent: value(record, head.map(|head| head.user_agent)),
         status: record.status,
         content_bytes: record.content_bytes,
+        coded: record
+            .coded
+            .map(|(coding, original_bytes)| CodedLine { coding: coding.name(), original_bytes }),
         policy: context.policy,
         backend: record.backend.map(|backend| &*backend.name),
         reason: record.reason.map(|reason| reason.name()),
@@ -54,7 +60,11 @@ fn request_line<'a>(record: &RequestRecord<'a>) -> Option<RequestLine<'a>> {
     let head = record.head?;
     let line = head.line.of(record.head_bytes);
     let (method, target) = line.split_at(memchr::memchr(b' ', line).unwrap_or(line.len()));
-    let version = if head.version == HttpVersion::Http11 { "HTTP/1.1" } else { "HTTP/1.0" };
+    let version = match head.version {
+        HttpVersion::Http2 => "HTTP/2.0",
+        HttpVersion::Http11 => "HTTP/1.1",
+        HttpVersion::Http10 => "HTTP/1.0",
+    };
     Some(RequestLine { method, target: target.get(1..).unwrap_or_default(), version })
 }
 

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use plimsoll_config::{ContentCoding, StickyConfig};
 use plimsoll_policy::{BackendId, Tried};
 
 use crate::accepted::{Accepted, GivenRequest};
 use crate::backend::Backend;
+use crate::backend_pool::FIRST_POOL;
 use crate::dispatch::{Assignment, Offer, OfferedRequest, Ticket};
 use crate::ejection::TrialEnd;
 use crate::http::request::RequestHead;
@@ -23,6 +25,8 @@ use plimsoll_observe::line::Times;
 pub(crate) struct Account {
     /// When the head was there.
     received: Instant,
+    /// The name of the route that has taken it.
+    route: Option<Arc<str>>,
     /// When the back-end was chosen.
     assigned: Option<Instant>,
     /// Back-ends that were tried.
@@ -39,6 +43,8 @@ pub(crate) struct Account {
     /// What was wrong with the last answer that could not be passed on.
     pub(crate) fault: Option<&'static str>,
     assignment: Option<Assignment>,
+    /// What its cookie says of its session.
+    pub(crate) session: Option<u64>,
     /// Set while it tries whether a back-end answers.
     trial: Option<BackendTrial>,
 }
@@ -60,6 +66,10 @@ pub(crate) struct End {
     pub(crate) status: u16,
     /// Bytes of content that the client got.
     pub(crate) content_bytes: u64,
+    /// Bytes of content that the back-end gave.
+    pub(crate) original_bytes: u64,
+    /// How the front-end has coded the content, if it has.
+    pub(crate) coding: Option<ContentCoding>,
     /// When the response's head was there.
     pub(crate) first_byte: Option<Instant>,
     /// Whether the back-end answered to the end.
@@ -73,7 +83,16 @@ pub(crate) struct End {
 impl End {
     /// Without an answer of a back-end.
     pub(crate) fn unanswered(status: u16) -> Self {
-        Self { status, content_bytes: 0, first_byte: None, complete: false, handed_off: false, refused: None }
+        Self {
+            status,
+            content_bytes: 0,
+            original_bytes: 0,
+            coding: None,
+            first_byte: None,
+            complete: false,
+            handed_off: false,
+            refused: None,
+        }
     }
 }
 
@@ -82,6 +101,7 @@ impl Account {
     pub(crate) fn new(received: Instant) -> Self {
         Self {
             received,
+            route: None,
             assigned: None,
             attempts: 0,
             waited: false,
@@ -91,15 +111,25 @@ impl Account {
             reason: None,
             fault: None,
             assignment: None,
+            session: None,
             trial: None,
         }
     }
 
+    /// Taken by a route that has this name.
+    pub(crate) fn by_route(self, route: Option<Arc<str>>) -> Self {
+        Self { route, ..self }
+    }
+
     /// Sends a request that can be repeated elsewhere to a back-end on trial, where one is due for it.
     pub(crate) fn try_ejected(&mut self, worker: &Worker, head: &RequestHead) {
-        if let Some(trial) = BackendTrial::begin(&worker.shared, head.partition) {
-            let dispatch = &worker.shared.dispatch;
-            self.assign(dispatch.assign_trial(head.partition, trial.backend.id, head.target));
+        let begun = worker.shared.in_pool(head.pool, |pool| {
+            let trial = BackendTrial::begin(pool, head.partition)?;
+            let assignment = pool.dispatch.assign_trial(head.partition, trial.backend.id, head.target);
+            Some((trial, assignment))
+        });
+        if let Some((trial, assignment)) = begun.flatten() {
+            self.assign(assignment);
             self.trial = Some(trial);
         }
     }
@@ -110,14 +140,26 @@ impl Account {
         worker: &Worker,
         head: &RequestHead,
         accepted: &Accepted,
+        sticky: Option<&StickyConfig>,
     ) -> AdmissionResult {
-        let request = OfferedRequest {
+        let mut request = OfferedRequest {
             target: head.target,
             kind: head.kind,
             client: accepted.client,
             class: head.class.number,
+            session: None,
         };
-        match worker.shared.dispatch.offer_again(head.partition, request, self.tried, worker.asks()) {
+        // Agents tell loads of the first pool alone.
+        let asks = worker.asks().filter(|_| head.pool == FIRST_POOL);
+        let offered = worker.shared.in_pool(head.pool, |pool| {
+            if let (Some(token), Some(sticky)) = (self.session, sticky) {
+                request.session = pool.session_backend(token, sticky);
+            }
+            pool.dispatch.offer_again(head.partition, request, self.tried, asks)
+        });
+        // A reload has removed the pool.
+        let Some(offered) = offered else { return AdmissionResult::Refused(RefusalReason::NoBackend) };
+        match offered {
             Offer::Assigned(assignment) => {
                 self.assign(assignment);
                 AdmissionResult::Assigned
@@ -234,14 +276,17 @@ impl Account {
                 trial.end(TrialEnd::Answered);
             }
             let whole = head.is_get && end.status == 200;
-            assignment.complete(whole.then_some(end.content_bytes));
+            // What is compressed on the way is no smaller for a back-end.
+            assignment.complete(whole.then_some(end.original_bytes));
         }
         worker.observe(&RequestRecord {
             peer: &accepted.peer_text,
             head: Some(head),
+            route: self.route.as_deref(),
             head_bytes,
             status: end.status,
             content_bytes: end.content_bytes,
+            coded: end.coding.map(|coding| (coding, end.original_bytes)),
             backend: self.backend.as_deref(),
             reason: self.reason,
             refused: end.refused,

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use plimsoll_config::{BackendName, EjectionConfig, HostPort};
+use plimsoll_config::{BackendName, EjectionConfig, HostPort, ProxyProtocol};
 use plimsoll_policy::{BackendId, Health};
 use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
@@ -14,6 +14,7 @@ use crate::ejection::{Ejection, EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
 use crate::net::backend_tls::BackendTls;
+use crate::slowness::FirstByteCounts;
 
 /// Where the agent of a back-end tells its load, over UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +29,17 @@ pub(crate) enum LoadAt {
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) id: BackendId,
+    /// The number of its pool; ids are of one pool.
+    pub(crate) pool: u32,
     pub(crate) name: BackendName,
     /// Where it answers, or why that is not known: then it is down.
     pub(crate) address: Result<SocketAddr, UnresolvedHost>,
     /// How TLS is spoken to it, if it is.
     pub(crate) tls: Option<BackendTls>,
+    /// Whether HTTP/2 is spoken to it.
+    pub(crate) http2: bool,
+    /// Whether it is told whose connections requests come on.
+    pub(crate) proxy_protocol: ProxyProtocol,
     /// Where its agent takes handoffs.
     pub(crate) agent: Option<SocketAddr>,
     /// The name that led to its agent, or leads nowhere yet.
@@ -45,6 +52,10 @@ pub(crate) struct Backend {
     pub(crate) permits: Arc<Semaphore>,
     /// The limit on connections.
     pub(crate) max_connections: u32,
+    /// Requests that may wait for a connection at once.
+    pub(crate) max_waiting: u32,
+    /// Requests that dispatch may have under way at it at once.
+    pub(crate) max_requests: Option<u32>,
     /// Requests that wait for a connection because the limit is reached.
     pub(crate) waiting: AtomicU32,
     /// Shared with the back-ends of this name at the same address, which a reload put another in the place of: what is
@@ -70,7 +81,14 @@ struct Condition {
 impl Condition {
     /// Of a back-end that is up, or down.
     fn new(up: bool) -> Self {
-        let tracker = Tracker { up, good: 0, bad: 0, drained: false, ejection: Ejection::default() };
+        let tracker = Tracker {
+            up,
+            good: 0,
+            bad: 0,
+            drained: false,
+            keeps_sessions: false,
+            ejection: Ejection::default(),
+        };
         Self { turns: AtomicU32::new(u32::from(!up)), tracker: Mutex::new(tracker) }
     }
 }
@@ -82,12 +100,14 @@ struct Tracker {
     good: u32,
     bad: u32,
     drained: bool,
+    /// Whether it is drained, and takes requests of its sessions yet.
+    keeps_sessions: bool,
     ejection: Ejection,
 }
 
 impl Tracker {
     fn health(&self) -> Health {
-        match (self.up, self.drained || self.ejection.is_ejected()) {
+        match (self.up, self.drained && !self.keeps_sessions || self.ejection.is_ejected()) {
             (false, _) => Health::Down,
             (true, true) => Health::Draining,
             (true, false) => Health::Up,
@@ -107,14 +127,19 @@ impl Backend {
     ) -> Self {
         Self {
             id,
+            pool: 0,
             name,
             tls: None,
+            http2: false,
+            proxy_protocol: ProxyProtocol::None,
             agent: None,
             agent_at: None,
             load_at: LoadAt::Port(0),
             authority,
             permits: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
+            max_waiting: max_connections,
+            max_requests: None,
             waiting: AtomicU32::new(0),
             condition: Arc::new(Condition::new(address.is_ok())),
             address,
@@ -124,14 +149,24 @@ impl Backend {
         }
     }
 
+    /// Of the pool of this number.
+    pub(crate) fn of_pool(self, pool: u32) -> Self {
+        Self { pool, ..self }
+    }
+
+    /// With these limits on requests that wait for a connection, and on those under way.
+    pub(crate) fn limited(self, max_waiting: u32, max_requests: Option<u32>) -> Self {
+        Self { max_waiting, max_requests, ..self }
+    }
+
     /// With an agent, which has this name.
     pub(crate) fn with_agent(self, agent: Option<SocketAddr>, agent_at: Option<HostPort>) -> Self {
         Self { agent, agent_at, ..self }
     }
 
-    /// With which TLS is spoken like this, if it is.
-    pub(crate) fn speaking_tls(self, tls: Option<BackendTls>) -> Self {
-        Self { tls, ..self }
+    /// To which is spoken as a source says.
+    pub(crate) fn spoken_to(self, tls: Option<BackendTls>, http2: bool, told: ProxyProtocol) -> Self {
+        Self { tls, http2, proxy_protocol: told, ..self }
     }
 
     /// Whose agent tells its load there.
@@ -253,6 +288,27 @@ impl Backend {
         self.tracker().ejection.eject(now, config);
     }
 
+    /// Ejects it because it is slow.
+    pub(crate) fn eject_slow(&self, limit: Duration, now: Instant, config: &EjectionConfig) {
+        self.tracker().ejection.eject_slow(limit, now, config);
+    }
+
+    /// Whether it is ejected because it is slow.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.tracker().ejection.is_slow()
+    }
+
+    /// Within which time it must answer to come back, while it is ejected because it is slow.
+    pub(crate) fn slow_limit(&self) -> Option<Duration> {
+        self.tracker().ejection.slow_limit()
+    }
+
+    /// The times to the first byte of its answers so far, by bucket.
+    pub(crate) fn first_bytes(&self) -> FirstByteCounts {
+        let sum = |i: usize| self.counts.iter().map(|counts| counts.first_byte.buckets[i].get()).sum();
+        std::array::from_fn(sum)
+    }
+
     /// Takes it back.
     pub(crate) fn readmit(&self, now: Instant) {
         self.tracker().ejection.readmit(now);
@@ -311,74 +367,15 @@ impl Backend {
         tracker.health()
     }
 
+    /// A drained one takes requests of its sessions yet, or no longer.
+    pub(crate) fn set_keeps_sessions(&self, keeps: bool) {
+        self.tracker().keeps_sessions = keeps;
+    }
+
     fn tracker(&self) -> MutexGuard<'_, Tracker> {
         self.condition.tracker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn backend() -> Backend {
-        Backend::new(BackendId(0), "b".into(), Ok(([127, 0, 0, 1], 1).into()), "b".into(), 4, 1)
-    }
-
-    #[test]
-    fn rise_and_fall() {
-        let b = backend();
-        assert_eq!(b.bad_sign(2), None);
-        assert_eq!(b.good_sign(2), None);
-        assert_eq!(b.bad_sign(2), None);
-        assert_eq!(b.bad_sign(2), Some(Health::Down));
-        assert_eq!((b.bad_sign(2), b.turns()), (None, 1));
-        assert!(b.went_down_since(0) && b.went_down_since(1));
-        assert_eq!(b.good_sign(2), None);
-        assert_eq!(b.good_sign(2), Some(Health::Up));
-        assert!(b.went_down_since(0) && !b.went_down_since(2));
-    }
-
-    #[test]
-    fn a_drained_backend_comes_back_drained() {
-        let b = backend();
-        assert_eq!(b.set_drained(true), Health::Draining);
-        assert_eq!(b.bad_sign(1), Some(Health::Down));
-        assert_eq!(b.good_sign(1), Some(Health::Draining));
-        assert_eq!(b.set_drained(false), Health::Up);
-    }
-
-    #[test]
-    fn what_is_under_way_at_a_reload_tells_of_the_back_end_after_it() {
-        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n\
-                    [ejection]\ntrials = 1\nfailures = 2\n";
-        let config = plimsoll_config::Config::parse(text, "test.toml").unwrap().ejection;
-        let (old, now) = (backend(), Instant::now());
-        assert!(!old.attempt_failed(now, now, &config));
-        let new = backend().succeeding(&old);
-        assert!(old.is_same(&new));
-        assert!(old.attempt_failed(now, now, &config), "failures before and after it are of one row");
-        new.eject(now, &config);
-        let at = now + config.time;
-        let number = old.begin_trial(at).unwrap();
-        let newer = backend().succeeding(&new);
-        assert_eq!(newer.begin_trial(at), None, "one at a time");
-        assert_eq!(old.end_trial(number, TrialEnd::Answered, at, &config), Some(EjectionChange::Readmitted));
-        assert_eq!((newer.health(), newer.is_ejected()), (Health::Up, false));
-        old.bad_sign(1);
-        assert!(newer.went_down_since(0));
-        // At another address it is another one.
-        let moved = Backend { address: Ok(([127, 0, 0, 1], 2).into()), ..backend() }.succeeding(&newer);
-        assert!(!moved.is_same(&newer) && moved.health() == Health::Up);
-    }
-
-    #[test]
-    fn who_undrains_a_back_end_wants_it_back() {
-        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n";
-        let config = plimsoll_config::Config::parse(text, "test.toml").unwrap().ejection;
-        let b = backend();
-        b.eject(Instant::now(), &config);
-        assert_eq!(b.health(), Health::Draining);
-        assert_eq!(b.set_drained(true), Health::Draining);
-        assert_eq!(b.set_drained(false), Health::Up);
-    }
-}
+mod tests;

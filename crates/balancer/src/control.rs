@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::backend::Backend;
+use crate::backend_pool::BackendPool;
 use crate::directory_status::DirectoryStatus;
 use crate::dispatch::Dispatch;
 use crate::health;
@@ -22,6 +23,7 @@ use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::membership::discovered::{self, follow_directory};
 use crate::membership::names::follow_names;
 use crate::membership::resolve::follow_name;
+use crate::pools;
 use crate::refusals::RefusalTeller;
 use crate::shared::FrontEndShared;
 
@@ -104,7 +106,6 @@ async fn work(
     let mut watching = Watching::default();
     let mut refusals = RefusalTeller::new();
     watching.update(&shared, &changed);
-    let ticking = tokio::spawn(tick(Arc::clone(&shared)));
     let exchanging = shared
         .peers
         .clone()
@@ -126,20 +127,27 @@ async fn work(
             _ = stopped.changed() => break,
             () = changed.notified() => {
                 watching.update(&shared, &changed);
+                shared.pools().iter().for_each(|pool| pool.look_after_weights(Instant::now()));
                 // Other intervals count from now on.
-                shared.suspected.notify_waiters();
+                shared.pools().iter().for_each(|pool| pool.suspected.notify_waiters());
             }
             _ = housekeeping.tick() => {
-                shared.dispatch.flush_log();
-                shared.look_after_ejected(Instant::now());
+                for pool in shared.pools() {
+                    pool.dispatch.flush_log();
+                    pool.look_after_ejected(Instant::now());
+                    pool.note_requests(Instant::now());
+                    pool.look_after_weights(Instant::now());
+                    pool.look_for_slow(Instant::now());
+                    reconcile(&pool);
+                }
+                pools::forget_left(&shared);
                 refusals.tell(&shared.counts, &shared.refusal_examples, false);
-                reconcile(&shared);
             }
             _ = sweep.tick() => Mechanisms::sweep(&systems, &shared.backends.load()),
         }
     }
     refusals.tell(&shared.counts, &shared.refusal_examples, true);
-    ticking.abort();
+    watching.stop();
     measuring.abort();
     for task in serving.into_iter().chain(exchanging).chain(learning).chain(hearing) {
         task.abort();
@@ -152,7 +160,7 @@ fn learn(
     directory: Option<ServiceDirectory>,
     changed: &Arc<Notify>,
 ) -> Vec<JoinHandle<()>> {
-    let mut tasks = vec![tokio::spawn(follow_names(Arc::clone(shared), Arc::clone(changed)))];
+    let mut tasks = Vec::new();
     if let Some(directory) = directory {
         let (view, counts) = (directory.subscribe(), Arc::clone(directory.counts()));
         // There is one directory for each start.
@@ -163,44 +171,67 @@ fn learn(
     tasks
 }
 
-/// The tasks that check back-ends, or find their addresses.
+/// The tasks that look after pools: tick their policies, follow names, and check back-ends or find their addresses.
 #[derive(Default)]
 struct Watching {
-    tasks: BTreeMap<usize, (Arc<Backend>, AbortHandle)>,
+    /// By the number of a pool.
+    pools: BTreeMap<u32, [AbortHandle; 2]>,
+    /// By the number of a pool and the index of a back-end.
+    tasks: BTreeMap<(u32, usize), (Arc<Backend>, AbortHandle)>,
 }
 
 impl Watching {
-    /// Ends the checks of back-ends that left or changed, and starts missing ones.
+    /// Ends the tasks of pools and back-ends that left or changed, and starts missing ones.
     fn update(&mut self, shared: &Arc<FrontEndShared>, changed: &Arc<Notify>) {
-        let backends = shared.backends.load_full();
-        self.tasks.retain(|&index, (backend, task)| {
-            let same =
-                backends.get(index).is_some_and(|now| Arc::ptr_eq(now, backend)) && !backend.is_retired();
+        let pools = shared.pools();
+        self.pools.retain(|number, tasks| {
+            let stays = pools.iter().any(|pool| pool.number == *number && !pool.is_leaving());
+            if !stays {
+                tasks.iter().for_each(AbortHandle::abort);
+            }
+            stays
+        });
+        self.tasks.retain(|&(number, index), (backend, task)| {
+            let is_it = |now: &Arc<Backend>| Arc::ptr_eq(now, backend) && !backend.is_retired();
+            let pool = pools.iter().find(|pool| pool.number == number);
+            let same = pool.is_some_and(|pool| pool.backends.load().get(index).is_some_and(is_it));
             if !same {
                 task.abort();
             }
             same
         });
-        for (index, backend) in backends.iter().enumerate().filter(|(_, b)| !b.is_retired()) {
-            self.tasks.entry(index).or_insert_with(|| {
-                let (shared, watched) = (Arc::clone(shared), Arc::clone(backend));
-                let task = match backend.address {
-                    Ok(_) => tokio::spawn(health::watch(shared, watched)),
-                    Err(_) => tokio::spawn(follow_name(shared, watched, Arc::clone(changed))),
-                };
-                (Arc::clone(backend), task.abort_handle())
+        for pool in pools.iter().filter(|pool| !pool.is_leaving()) {
+            self.pools.entry(pool.number).or_insert_with(|| {
+                let names = follow_names(Arc::clone(pool), Arc::clone(changed));
+                [tokio::spawn(tick(Arc::clone(pool))).abort_handle(), tokio::spawn(names).abort_handle()]
             });
+            let backends = pool.backends.load_full();
+            for (index, backend) in backends.iter().enumerate().filter(|(_, b)| !b.is_retired()) {
+                self.tasks.entry((pool.number, index)).or_insert_with(|| {
+                    let (pool, watched) = (Arc::clone(pool), Arc::clone(backend));
+                    let task = match backend.address {
+                        Ok(_) => tokio::spawn(health::watch(pool, watched)),
+                        Err(_) => tokio::spawn(follow_name(pool, watched, Arc::clone(changed))),
+                    };
+                    (Arc::clone(backend), task.abort_handle())
+                });
+            }
         }
+    }
+
+    /// Ends those of pools.
+    fn stop(&self) {
+        self.pools.values().flatten().for_each(AbortHandle::abort);
     }
 }
 
 /// Calls the policy's tick at the current policy's interval.
-async fn tick(shared: Arc<FrontEndShared>) {
+async fn tick(pool: Arc<BackendPool>) {
     loop {
-        match shared.dispatch.tick_interval() {
+        match pool.dispatch.tick_interval() {
             Some(interval) => {
                 tokio::time::sleep(Duration::from_nanos(interval.as_nanos().max(1_000_000))).await;
-                shared.dispatch.tick();
+                pool.dispatch.tick();
             }
             None => tokio::time::sleep(HOUSEKEEPING).await,
         }
@@ -209,20 +240,16 @@ async fn tick(shared: Arc<FrontEndShared>) {
 
 /// Corrects dispatch's view of back-ends if a change of health and a reload crossed. Also marks idle
 /// back-ends that are no longer configured as down, so that policies forget them.
-fn reconcile(shared: &FrontEndShared) {
-    let backends = shared.backends.load_full();
-    for (partition, part) in (0..).zip(shared.dispatch.parts()) {
-        reconcile_part(shared, &backends, (partition, part));
+fn reconcile(pool: &BackendPool) {
+    let backends = pool.backends.load_full();
+    for (partition, part) in (0..).zip(pool.dispatch.parts()) {
+        reconcile_part(pool, &backends, (partition, part));
     }
 }
 
-fn reconcile_part(
-    shared: &FrontEndShared,
-    backends: &[Arc<Backend>],
-    (partition, part): (u16, &Arc<Dispatch>),
-) {
+fn reconcile_part(pool: &BackendPool, backends: &[Arc<Backend>], (partition, part): (u16, &Arc<Dispatch>)) {
     // To a partition, those that do not hold it are down.
-    let holds = |b: &&Arc<Backend>| shared.dispatch.held(b.id).has(partition);
+    let holds = |b: &&Arc<Backend>| pool.dispatch.held(b.id).has(partition);
     let holding: Vec<&Arc<Backend>> = backends.iter().filter(holds).collect();
     let wrong: Vec<_> = part.inspect(|i| {
         let known = holding.into_iter().filter(|b| b.id.index() < i.view.len());
@@ -239,12 +266,11 @@ fn reconcile_part(
         differs.collect()
     });
     for (backend, should) in wrong {
-        let still =
-            shared.backends.load().get(backend.id.index()).is_some_and(|now| Arc::ptr_eq(now, backend));
+        let still = pool.backends.load().get(backend.id.index()).is_some_and(|now| Arc::ptr_eq(now, backend));
         if still && backend.is_retired() {
             part.set_health(backend.id, should);
         } else if still {
-            shared.tell_health(backend);
+            pool.tell_health(backend);
         }
     }
 }

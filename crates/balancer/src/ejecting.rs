@@ -2,26 +2,44 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_config::EjectionConfig;
 use plimsoll_policy::Weight;
 
 use crate::backend::Backend;
+use crate::backend_pool::BackendPool;
 use crate::ejection::{EjectionChange, TrialEnd};
 use crate::partitioning::PartitionSet;
-use crate::shared::FrontEndShared;
+use crate::slowness::SlowBackend;
 
-impl FrontEndShared {
+impl BackendPool {
     /// Counts a request that was sent to this back-end at the time `sent` and failed there, and ejects the back-end where
     /// that is due and may be.
     pub(crate) fn attempt_failed(&self, backend: &Arc<Backend>, sent: Instant, now: Instant) {
         if backend.attempt_failed(sent, now, &self.config.load().ejection) && self.is_there(backend) {
-            self.eject(backend, now);
+            self.eject(backend, None, now);
         }
     }
 
-    fn eject(&self, backend: &Backend, now: Instant) {
+    /// Ejects the slowest back-end, where it is too slow. Called from time to time.
+    pub(crate) fn look_for_slow(&self, now: Instant) {
+        let config = self.config.load();
+        if config.ejection.slow_ratio == 0 {
+            return;
+        }
+        let by_content = config.policy.spec.capabilities.content_needed().is_some();
+        let backends = self.backends.load();
+        let takes = |b: &&Arc<Backend>| !b.is_retired() && b.is_able() && !b.is_ejected();
+        let all: Vec<_> = backends.iter().filter(takes).map(|b| (b.id, b.first_bytes())).collect();
+        let mut slowness = self.slowness.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = slowness.look(&all, by_content, now, &config.ejection);
+        if let Some((slow, backend)) = found.and_then(|slow| Some((slow, self.backend(slow.backend)?))) {
+            self.eject(&backend, Some(slow), now);
+        }
+    }
+
+    fn eject(&self, backend: &Backend, slow: Option<SlowBackend>, now: Instant) {
         let _one = self.lock_ejecting();
         let config = self.config.load();
         let backends = self.backends.load();
@@ -30,10 +48,23 @@ impl FrontEndShared {
         if !may || !self.dispatch.others_can_do_without(backend.id) || backend.is_ejected() {
             return;
         }
-        backend.eject(now, &config.ejection);
+        match slow {
+            None => backend.eject(now, &config.ejection),
+            Some(slow) => backend.eject_slow(Duration::from_micros(slow.limit_us), now, &config.ejection),
+        }
         self.any_ejected.store(true, Ordering::Relaxed);
         count_ejection(backend);
-        tracing::warn!(backend = &*backend.name, "back-end is ejected: it failed too many requests");
+        match slow {
+            None => {
+                tracing::warn!(backend = &*backend.name, "back-end is ejected: it failed too many requests");
+            }
+            Some(SlowBackend { is_us, limit_us, .. }) => tracing::warn!(
+                backend = &*backend.name,
+                "back-end is ejected: its first byte takes {} ms or more, where those of the others allow {} ms",
+                is_us / 1000,
+                limit_us / 1000
+            ),
+        }
         self.pass_health(backend);
         // Another one may have gone down in the same moment.
         self.settle(now);
@@ -56,6 +87,7 @@ impl FrontEndShared {
             Some(EjectionChange::Ejected) => count_ejection(backend),
             Some(EjectionChange::Readmitted) if self.is_there(backend) => {
                 tracing::info!(backend = &*backend.name, "back-end is back: it answered its trials");
+                self.begins_slowly(backend, now);
                 self.tell_health(backend);
             }
             _ => {}
@@ -77,7 +109,7 @@ impl FrontEndShared {
         let backends = self.backends.load();
         let mut ejected: Vec<&Backend> = Vec::new();
         for backend in backends.iter().filter(|b| !b.is_retired() && b.is_ejected()) {
-            if config.ejection.failures == 0 {
+            if config.ejection.failures == 0 && !backend.is_slow() {
                 self.readmit(backend, now, "none is to be ejected any more");
             } else if backend.is_ejection_over(now) {
                 self.readmit(backend, now, "its time is over, and no trial says that it fails");
@@ -103,6 +135,7 @@ impl FrontEndShared {
 
     fn readmit(&self, backend: &Backend, now: Instant, why: &str) {
         backend.readmit(now);
+        self.begins_slowly(backend, now);
         tracing::info!(backend = &*backend.name, "back-end is no longer ejected: {why}");
         self.pass_health(backend);
     }

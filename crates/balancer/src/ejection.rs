@@ -47,13 +47,16 @@ struct LeftOut {
     answered: u32,
     /// The trial under way: its number, and when it began.
     trial: Option<(u64, Instant)>,
+    /// For one that is slow: an answer that takes as long is none.
+    slow: Option<Duration>,
 }
 
 impl LeftOut {
     fn new(now: Instant, time: Duration) -> Self {
         let trials_from = now + time;
         let ends = trials_from + LATEST;
-        let mut new = Self { time, trials_from, untried_until: ends, ends, answered: 0, trial: None };
+        let mut new =
+            Self { time, trials_from, untried_until: ends, ends, answered: 0, trial: None, slow: None };
         new.wait_for_trial(trials_from);
         new
     }
@@ -158,6 +161,22 @@ impl Ejection {
         self.left_out = Some(LeftOut::new(now, config.time * self.length));
     }
 
+    /// Ejects one that is slow: it is back by trials that are answered within `limit`.
+    pub(crate) fn eject_slow(&mut self, limit: Duration, now: Instant, config: &EjectionConfig) {
+        self.eject(now, config);
+        self.left_out.iter_mut().for_each(|out| out.slow = Some(limit));
+    }
+
+    /// What takes as long is no answer, while it is ejected because it is slow.
+    pub(crate) fn slow_limit(&self) -> Option<Duration> {
+        self.left_out.as_ref().and_then(|out| out.slow)
+    }
+
+    /// Whether it is ejected because it is slow.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.left_out.as_ref().is_some_and(|out| out.slow.is_some())
+    }
+
     /// Takes it back, with fresh counts. Should it fail again soon, it is ejected for longer.
     pub(crate) fn readmit(&mut self, now: Instant) {
         if self.left_out.take().is_some() {
@@ -209,6 +228,11 @@ impl Ejection {
             TrialEnd::Failed => {
                 self.eject(now, config);
                 return Some(EjectionChange::Ejected);
+            }
+            TrialEnd::Answered
+                if out.slow.is_some_and(|limit| now.saturating_duration_since(began) >= limit) =>
+            {
+                true
             }
             TrialEnd::Answered => {
                 out.answered += 1;

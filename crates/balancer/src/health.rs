@@ -10,10 +10,11 @@ use plimsoll_policy::{Health, Rng};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::backend::Backend;
+use crate::backend_pool::BackendPool;
+use crate::http2::Http2Connections;
 use crate::net::halves::BackendIo as _;
 use crate::net::is_local;
 use crate::net::to_backend::ToBackend;
-use crate::shared::FrontEndShared;
 
 /// Bytes of an answer in which its status has to be.
 const MOST_ANSWER_BYTES: usize = 16 << 10;
@@ -22,15 +23,15 @@ const MOST_ANSWER_BYTES: usize = 16 << 10;
 const MOST_EXCUSED: u32 = 8;
 
 /// Checks a back-end until the task is aborted.
-pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
+pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
     let mut rng = Rng::new(seed(&backend), 0);
     let mut settled = true;
     let mut excused = 0;
     // The first checks of many back-ends do not all happen at once.
-    let first = shared.config.load().health.interval.mul_f64(rng.unit());
+    let first = pool.config.load().health.interval.mul_f64(rng.unit());
     tokio::time::sleep(first).await;
     loop {
-        let config = shared.config.load_full();
+        let config = pool.config.load_full();
         let up = backend.health() != Health::Down;
         let probe = match &config.health.probe {
             // Without probes, only a back-end that refused connections is checked, so that it can come back.
@@ -60,10 +61,10 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
             };
             excused = 0;
             match &result {
-                Ok(()) => shared.good_sign(&backend),
+                Ok(()) => pool.good_sign(&backend),
                 Err(why) => {
                     failed.add(1);
-                    shared.bad_sign(&backend, why);
+                    pool.bad_sign(&backend, why);
                 }
             }
             // One that is down is looked at often: clients wait for it when it was the last one.
@@ -73,7 +74,7 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
         // A failed connection of a request is a reason to look at once.
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            () = shared.suspected.notified() => {
+            () = pool.suspected.notified() => {
                 tokio::time::sleep(config.health.fast_interval.min(wait)).await;
             }
         }
@@ -109,9 +110,9 @@ enum BadCheck {
     Closed,
 }
 
-async fn check(probe: &HealthProbe, backend: &Backend) -> Result<(), BadCheck> {
+async fn check(probe: &HealthProbe, backend: &Arc<Backend>) -> Result<(), BadCheck> {
     let Ok(address) = backend.address else { return Err(BadCheck::Unresolved) };
-    let mut stream = ToBackend::open(address, backend.tls.as_ref()).await?;
+    let mut stream = ToBackend::open(backend, address, None, &Http2Connections::default()).await?;
     let HealthProbe::Http { path, host, status_min, status_max } = probe else {
         return Ok(());
     };

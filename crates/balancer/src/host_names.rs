@@ -1,7 +1,7 @@
 //! Host names, and the addresses that they lead to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -9,33 +9,30 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::{Config, HostPort};
 
+pub(crate) use crate::host_addresses::FoundAddresses;
+pub use crate::host_addresses::UnresolvedHost;
+use crate::host_addresses::addresses_of_host;
+use crate::srv_names::{FoundService, LastAddresses, look_up_service};
+
 /// Names that are looked up at once.
 pub(crate) const AT_ONCE: usize = 32;
 
 /// How long a check of a configuration waits for all names.
 const CHECK_WAIT: Duration = Duration::from_secs(60);
 
-/// A host name that leads to no address.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot find the address of {host}: {error}")]
-pub struct UnresolvedHost {
-    /// The name.
-    pub host: String,
-    /// Why not.
-    pub error: String,
-}
-
-/// The addresses that a name leads to, never none, or why there is none.
-pub(crate) type FoundAddresses = Result<Vec<SocketAddr>, UnresolvedHost>;
-
 /// The names in a configuration that lead to no address now, each with the key where it stands.
 #[must_use]
 pub fn unresolved_hosts(config: &Config) -> Vec<(String, UnresolvedHost)> {
     let mut named: Vec<(String, HostPort)> = Vec::new();
-    for (index, backend) in config.backends.iter().enumerate() {
-        named.push((format!("backend[{index}].address"), backend.at.clone()));
+    for (index, backend) in config.all_backends().enumerate() {
+        // With pools, the order of the file is not known any more.
+        let table = match config.pools.is_empty() {
+            true => format!("backend[{index}]"),
+            false => format!("backend `{}`", backend.name),
+        };
+        named.push((format!("{table}.address"), backend.at.clone()));
         let agent = backend.agent.as_ref().filter(|_| config.handoff.is_some());
-        named.extend(agent.map(|at| (format!("backend[{index}].agent"), at.clone())));
+        named.extend(agent.map(|at| (format!("{table}.agent"), at.clone())));
     }
     for (index, peer) in config.peers.iter().flat_map(|peers| peers.others.iter().enumerate()) {
         let at = HostPort { host: peer.host.clone(), port: peer.port };
@@ -46,12 +43,14 @@ pub fn unresolved_hosts(config: &Config) -> Vec<(String, UnresolvedHost)> {
     named.into_iter().filter_map(|(key, at)| Some((key, error_of(&at)?))).collect()
 }
 
-/// The addresses of a name.
+/// The addresses of a name; also of that of a service.
 pub(crate) fn addresses_of(at: &HostPort) -> FoundAddresses {
-    let failed = |error: String| UnresolvedHost { host: at.host.clone(), error };
-    let found = (&*at.host, at.port).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
-    let found: Vec<SocketAddr> = found.collect();
-    if found.is_empty() { Err(failed("the name has no address".to_owned())) } else { Ok(found) }
+    if at.is_service() {
+        let found = look_up_service(at)?;
+        let addresses = found.addresses(&mut LastAddresses::new());
+        return Ok(addresses.into_iter().map(|found| found.address).collect());
+    }
+    addresses_of_host(&at.host, at.port)
 }
 
 /// The addresses of all of these. A name for which there is no answer in this time has none.
@@ -63,20 +62,38 @@ pub(crate) fn look_up(
     // Addresses that are written as such need no thread.
     let (written, names): (Vec<_>, Vec<_>) =
         names.into_iter().partition(|at| at.host.parse::<IpAddr>().is_ok());
-    let late = |at: &HostPort| {
-        let error = format!("no answer within {} s", wait.as_secs());
-        Err(UnresolvedHost { host: at.host.clone(), error })
-    };
-    let answers = side_by_side(names.clone(), wait, addresses_of);
-    let found = names.into_iter().zip(answers).map(|(at, answer)| {
-        let answer = answer.unwrap_or_else(|| late(&at));
-        (at, answer)
-    });
+    let found = in_time(names, wait, addresses_of);
     let written = written.into_iter().map(|at| {
         let address = addresses_of(&at);
         (at, address)
     });
-    found.chain(written).collect()
+    found.into_iter().chain(written).collect()
+}
+
+/// What names of services lead to. One for which there is no answer in this time leads nowhere.
+pub(crate) fn look_up_services(
+    names: Vec<HostPort>,
+    wait: Duration,
+) -> BTreeMap<HostPort, Result<FoundService, UnresolvedHost>> {
+    in_time(names, wait, look_up_service)
+}
+
+/// What `ask` says of each name, or that it has said nothing in this time.
+fn in_time<R: Send + 'static>(
+    names: Vec<HostPort>,
+    wait: Duration,
+    ask: fn(&HostPort) -> Result<R, UnresolvedHost>,
+) -> BTreeMap<HostPort, Result<R, UnresolvedHost>> {
+    let answers = side_by_side(names.clone(), wait, ask);
+    let late = |at: &HostPort| UnresolvedHost {
+        host: at.host.clone(),
+        error: format!("no answer within {} s", wait.as_secs()),
+    };
+    let answered = names.into_iter().zip(answers).map(|(at, answer)| {
+        let answer = answer.unwrap_or_else(|| Err(late(&at)));
+        (at, answer)
+    });
+    answered.collect()
 }
 
 /// Does the work for all items, in threads: a name server that does not answer is waited for by many at once. What is not

@@ -1,5 +1,7 @@
 //! Counters. Each worker counts in its own memory; readers add up.
 
+use plimsoll_config::ContentCoding;
+
 use crate::refusal_reason::{REASONS, RefusalReason};
 
 pub(crate) use plimsoll_observe::counters::{BUCKETS_US, FINE_BUCKETS_US, Histogram, SharedCounter};
@@ -50,6 +52,8 @@ pub(crate) struct WorkerCounts {
     pub(crate) waited: SharedCounter,
     /// Refused requests and ended connections, by reason.
     pub(crate) refusals: RefusalCounts,
+    /// Bodies that were compressed.
+    pub(crate) compression: CompressionCounts,
     /// Lines of the access log that were lost because its disk did not keep up.
     pub(crate) lines_lost: SharedCounter,
 }
@@ -63,6 +67,31 @@ pub(crate) struct HandshakeTotals {
     pub(crate) resumed: SharedCounter,
     /// Those that failed.
     pub(crate) failed: SharedCounter,
+}
+
+/// Bodies that were compressed.
+#[derive(Debug, Default)]
+pub(crate) struct CompressionCounts {
+    /// By zstd.
+    pub(crate) zstd: SharedCounter,
+    /// By gzip.
+    pub(crate) gzip: SharedCounter,
+    /// Content before, in bytes.
+    pub(crate) in_bytes: SharedCounter,
+    /// Content after, in bytes.
+    pub(crate) out_bytes: SharedCounter,
+    /// Responses that were left as they are, because as many were compressed as may be.
+    pub(crate) left: SharedCounter,
+}
+
+impl CompressionCounts {
+    /// That of bodies with this coding.
+    pub(crate) fn of(&self, coding: ContentCoding) -> &SharedCounter {
+        match coding {
+            ContentCoding::Zstd => &self.zstd,
+            ContentCoding::Gzip => &self.gzip,
+        }
+    }
 }
 
 /// Counters by reason.

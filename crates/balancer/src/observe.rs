@@ -1,5 +1,6 @@
 //! Records each request: counters, and a line of the access log.
 
+use plimsoll_config::ContentCoding;
 use plimsoll_observe::line::Times;
 
 use crate::backend::Backend;
@@ -17,12 +18,16 @@ pub(crate) struct RequestRecord<'a> {
     pub(crate) peer: &'a str,
     /// The request; `None` when its head could not be understood.
     pub(crate) head: Option<&'a RequestHead>,
+    /// The name of the route that has taken it.
+    pub(crate) route: Option<&'a str>,
     /// The rewritten head, into which `head` points.
     pub(crate) head_bytes: &'a [u8],
     /// Status of the answer; 499 when the client did not wait for it.
     pub(crate) status: u16,
     /// Bytes of content that the client got.
     pub(crate) content_bytes: u64,
+    /// How the front-end has coded it, and how many bytes it had before; `None` where it has not.
+    pub(crate) coded: Option<(ContentCoding, u64)>,
     /// The back-end that was tried last.
     pub(crate) backend: Option<&'a Backend>,
     /// Why it was chosen.
@@ -45,9 +50,11 @@ impl<'a> RequestRecord<'a> {
         Self {
             peer,
             head: None,
+            route: None,
             head_bytes: &[],
             status,
             content_bytes: 0,
+            coded: None,
             backend: None,
             reason: None,
             refused: None,

@@ -59,9 +59,12 @@ reasons! {
     Policy "policy" "503"
         "the policy chose no back-end"
         "look at `/policy`, or choose another `policy.name`";
+    BackendRequests "backend_requests" "503"
+        "each back-end that takes requests has `max_requests` of them, and none became free while the request could wait in the queue"
+        "add back-ends, or raise their `max_requests`, `admission.queue` or `admission.queue_timeout`";
     BackendConnections "backend_connections" "503"
-        "the back-end has `max_connections` connections, and none became free within `timeouts.connect`"
-        "raise `max_connections` of the back-end";
+        "the back-end has `max_connections` connections, and none became free within `timeouts.connect`, or `max_waiting` requests waited already"
+        "raise `max_connections` or `max_waiting` of the back-end";
     BackendUnreachable "backend_unreachable" "503"
         "no connection to the back-ends that were tried could be opened"
         "see that back-ends listen and are reachable; `limits.retries` says how many are tried, `timeouts.connect` for how long";
@@ -89,6 +92,15 @@ reasons! {
     ClientTimeout "client_timeout" ""
         "the client took its answer, or sent a body that its back-end waits for, too slowly: nothing for `timeouts.body`, or less than 1 KiB/s; its connection is reset"
         "raise `timeouts.body`, or look at the client";
+    NoRoute "no_route" "404"
+        "no route takes the request"
+        "add a [[route]], or write the name of a pool as `unmatched`";
+    Route "route" "4xx, 5xx"
+        "a route has the front-end answer such requests itself"
+        "remove `answer` from the [[route]]";
+    RateLimit "rate_limit" "429"
+        "the client asks more often than the route's `rate` allows"
+        "look at the client, or raise `rate` or `rate_burst`";
     Malformed "malformed" "400"
         "the request is not valid HTTP"
         "correct the client; the answer says what is wrong";
@@ -116,6 +128,15 @@ reasons! {
     MadeRoom "made_room" "connection ends, or 408"
         "a connection without a whole request was closed, as all places were taken and others waited for one"
         "raise `limits.connections` and the limit on open files, or lower `timeouts.idle`";
+    Http2 "http2" ""
+        "the client broke a rule of HTTP/2; its stream is reset, or its connection closed"
+        "correct the client; the log says at level debug which rule it was";
+    ProxyHeader "proxy_header" ""
+        "a connection from an address in `proxy_protocol` of the listener did not begin with a header of the PROXY protocol that says whose it is; it is closed"
+        "have the proxy send such a header, or remove its address from `proxy_protocol`";
+    Flood "flood" ""
+        "the client sent too many frames of HTTP/2 that ask for nothing, or reset too many streams: more than 1,000 at once; its connection is closed"
+        "look at the client";
 }
 
 impl RefusalReason {
@@ -139,13 +160,18 @@ impl RefusalReason {
     pub(crate) const fn is_by_client(self) -> bool {
         matches!(
             self,
-            Self::Malformed
+            Self::NoRoute
+                | Self::Route
+                | Self::RateLimit
+                | Self::Malformed
                 | Self::Unsupported
                 | Self::HeadLimit
                 | Self::BodyLimit
                 | Self::HeadTimeout
                 | Self::BodyTimeout
                 | Self::ClientTimeout
+                | Self::Flood
+                | Self::Http2
         )
     }
 }

@@ -28,7 +28,7 @@ fn connections(config: &Config, allowed_files: Option<u64>) -> usize {
     let Some(allowed) = allowed_files.and_then(|files| usize::try_from(files).ok()) else {
         return config.limits.connections;
     };
-    let to_backends: usize = config.backends.iter().map(|b| b.max_connections as usize).sum();
+    let to_backends: usize = config.all_backends().map(|b| b.max_connections as usize).sum();
     let usable = allowed.saturating_sub(FILES_FOR_OTHERS);
     let wanted = config.limits.connections;
     let most = (usable - to_backends.min(usable / 2)).max(usable / 2).max(1);

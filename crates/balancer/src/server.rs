@@ -6,29 +6,27 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use plimsoll_config::{Config, MechanismKind, PeersConfig};
 use plimsoll_datapath::privileges::RunUser;
-use plimsoll_policy::BackendId;
 
 use crate::control::{Control, ControlError};
-use crate::dispatch::{BuildFailed, PartitionedDispatch};
+use crate::dispatch::BuildFailed;
 use crate::http::target_hash::TargetHash;
 use crate::load_information::LoadIntake;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::direct::DirectThreads;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
-use crate::membership::configured::{Reload, warn_of_strange_addresses};
-use crate::membership::members::{self, MOST_MEMBERS, Members};
-use crate::membership::resolve::{keep_found, members_of};
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
 use crate::peers::Peers;
+use crate::pools::{self, PoolError, PoolsReload};
 use crate::refusals::RefusalExamples;
 use crate::rlimit::most_connections;
+use crate::routing::Routing;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
 use crate::tls_serving::TlsServing;
@@ -77,6 +75,15 @@ pub enum StartError {
 impl From<BuildFailed> for StartError {
     fn from(error: BuildFailed) -> Self {
         Self::Dispatch(error.to_string())
+    }
+}
+
+impl From<PoolError> for StartError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Build(error) => error.into(),
+            PoolError::TooMany => Self::TooManyBackends,
+        }
     }
 }
 
@@ -140,38 +147,29 @@ impl PreparedBalancer {
     /// When a file or a thread cannot be had; nothing runs then.
     pub fn start(self) -> Result<Balancer, StartError> {
         let Self { config, most_connections, sockets, admin, systems, peers, load_information } = self;
-        let members = members_of(&config, &[]);
-        warn_of_strange_addresses(&config, &members);
         let hash = TargetHash::of(&config).map_err(StartError::Random)?;
-        let dispatch = PartitionedDispatch::new(&config, &members, hash.table_seed())?;
+        let first = pools::start_first(&config, hash)?;
+        let others = pools::start_others(&config, hash)?;
+        let pools: Vec<_> = std::iter::once(&first).chain(&others).cloned().collect();
+        let routing = ArcSwapOption::from(Routing::of(&config, &pools, None).map(Arc::new));
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
-        let backends = members.iter().enumerate();
-        let backends = backends.map(|(i, spec)| members::backend(BackendId::new(i), spec, config.workers));
-        let backends: Vec<_> = backends.map(Arc::new).collect();
-        for backend in backends.iter().filter(|b| b.address.is_err()) {
-            dispatch.set_health(backend.id, backend.health());
-        }
         let shared = Arc::new(FrontEndShared {
-            dispatch,
-            hash,
-            backends: ArcSwap::from_pointee(backends),
-            membership: Mutex::default(),
+            first,
+            others: ArcSwap::from_pointee(others),
+            routing,
             access_log: sender,
             counts: (0..config.workers).map(|_| WorkerCounts::default()).collect(),
             refusal_examples: RefusalExamples::default(),
             room_wanted: AtomicUsize::new(0),
             connections_limit: AtomicUsize::new(most_connections),
             places: Places::new(most_connections),
-            suspected: tokio::sync::Notify::new(),
-            ejecting: Mutex::default(),
-            any_ejected: AtomicBool::new(false),
+            compressing: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             peers,
             directory: OnceLock::new(),
             load_information,
             tls: TlsServing::new(&config).map_err(StartError::Tls)?,
-            config: ArcSwap::from_pointee(config),
         });
         let direct = systems.direct().map(|system| DirectThreads::start(&shared, system));
         let direct = direct.transpose().map_err(StartError::Thread)?;
@@ -228,7 +226,7 @@ impl Balancer {
     /// Requests assigned to back-ends and not completed.
     #[must_use]
     pub fn load(&self) -> u64 {
-        self.shared.dispatch.load()
+        self.shared.pools().iter().map(|pool| pool.dispatch.load()).sum()
     }
 
     /// Applies another configuration: changes only what differs and loses no request. Number of workers and
@@ -240,30 +238,21 @@ impl Balancer {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.shared.config.load_full();
         // First everything that can fail.
-        let mut members = members_of(&new, &self.shared.backends.load());
-        let one_at_a_time = self.shared.membership.lock().unwrap_or_else(PoisonError::into_inner);
-        keep_found(&mut members, &self.shared.backends.load());
-        warn_of_strange_addresses(&new, &members);
         let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
         let fresh = wanted.iter().copied().filter(|a| self.direct.is_none() && !listeners.contains_key(a));
         let sockets = bind_all(fresh, self.workers.len(), old.failover.is_some())?;
         access_log::probe(new.access_log.as_ref()).map_err(StartError::AccessLog)?;
-        if self.shared.dispatch.members_with(new.backends.iter().map(|b| &b.name)) > MOST_MEMBERS {
-            return Err(StartError::TooManyBackends);
-        }
         let tls = self.shared.tls.prepare(&new).map_err(StartError::Tls)?;
-        self.shared.dispatch.reconfigure(&old, &new)?;
+        let there = self.shared.pools();
+        let reload = PoolsReload::prepare(&self.shared, &there, new)?;
         // From here on nothing fails.
-        self.change_places(&new);
-        let (dispatch, backends) = (&self.shared.dispatch, &self.shared.backends);
-        Members { dispatch, backends, workers: self.workers.len() }.follow(&mut Reload::new(&old, members));
+        let new = reload.config();
+        self.change_places(new);
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
         Mechanisms::listen(&self.systems, &new.listeners);
         self.shared.tls.replace(tls);
-        self.shared.config.store(Arc::new(new));
-        drop(one_at_a_time);
-        self.shared.look_after_ejected(Instant::now());
+        reload.apply(&self.shared);
         listeners.retain(|configured, _| {
             let stays = wanted.contains(configured);
             if !stays {
@@ -300,7 +289,7 @@ impl Balancer {
             direct.stop();
         }
         Mechanisms::clear(&self.systems);
-        self.shared.dispatch.close_log();
+        self.shared.pools().iter().for_each(|pool| pool.dispatch.close_log());
         self.shared.access_log.flush();
         // The thread ends when the last sender is gone, which may be later, with a task that still holds it.
         drop(self.access_log);

@@ -8,7 +8,7 @@ use plimsoll_tls::{ClientCheck, OldestTls, ServerSettings, TicketKeys};
 use rustls::ServerConfig;
 
 /// Spoken inside, the best first.
-const PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
+const PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
 
 /// What connections that begin now go by. Those that are open keep theirs.
 pub(crate) struct TlsServing {
@@ -56,7 +56,7 @@ impl TlsServing {
                 OldestTlsConfig::V1_3 => OldestTls::V1_3,
             },
             clients: &config.client_check,
-            protocols: PROTOCOLS,
+            protocols: if config.http2.clients { PROTOCOLS } else { &PROTOCOLS[1..] },
         };
         settings.build(keys)
     }

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use plimsoll_config::{AccessLogFormat, Config};
+use plimsoll_config::{AccessLogFormat, Config, DEFAULT_POOL};
 use plimsoll_policy::BackendId;
 
 use crate::accepted::{Accepted, ClientWay, Start, peer_text};
 use crate::access_log::{self, LineContext};
 use crate::backend::Backend;
+use crate::backend_pool::{BackendPool, FIRST_POOL};
 use crate::dispatch::AsksBackends;
 use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
@@ -33,8 +34,10 @@ use plimsoll_observe::line::Moment;
 const RESPONSE_BYTES: usize = 64 << 10;
 /// Least bytes read at once from a client.
 const INPUT_BYTES: usize = 16 << 10;
-/// Scratch space kept for later.
-const MOST_SCRATCH: usize = 256;
+/// Scratch space kept for later: a client may have many requests under way on one connection of HTTP/2.
+const MOST_SCRATCH: usize = 1024;
+/// What most heads take.
+const HEAD_BYTES: usize = 512;
 
 /// Buffers of request and response heads, kept for the next request.
 type Heads = Rc<RefCell<Vec<(Vec<u8>, Vec<u8>)>>>;
@@ -114,12 +117,15 @@ impl Worker {
         }
     }
 
+    /// The back-end of this id in the first pool.
     pub(crate) fn backend(&self, b: BackendId) -> Option<Arc<Backend>> {
-        self.shared.backends.load().get(b.index()).cloned()
+        self.shared.first.backend(b)
     }
 
     pub(crate) fn scratch(&self) -> Scratch {
-        let (head, out) = self.heads.borrow_mut().pop().unwrap_or_default();
+        let kept = self.heads.borrow_mut().pop();
+        let new = || (Vec::with_capacity(HEAD_BYTES), Vec::with_capacity(HEAD_BYTES));
+        let (head, out) = kept.unwrap_or_else(new);
         Scratch { input: self.inputs.borrow().take(), head, out, lender: Rc::clone(&self.heads) }
     }
 
@@ -187,11 +193,12 @@ impl Worker {
         let text = peer_text(peer.ip());
         Accepted {
             peer,
-            local,
+            local: Cell::new(local),
             trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
             client: self.shared.hash.target(text.as_bytes()).0,
             peer_text: text.into_boxed_str(),
             closing: Arc::clone(closing),
+            over: Cell::default(),
             row: Cell::default(),
             way: ClientWay::default(),
         }
@@ -217,21 +224,23 @@ impl Worker {
             // One that is busy does not answer either: health checks find out.
             std::io::ErrorKind::TimedOut => 0,
             _ if is_local(error) => 0,
-            _ if again => self.shared.config.load().health.fall,
+            _ if again => u32::MAX,
             _ => 1,
         };
         if signs > 0 {
             self.attempt_failed(backend, sent);
         }
-        for _ in 0..signs {
-            self.shared.bad_sign(backend, error);
-        }
+        self.shared.in_pool(backend.pool, |pool| {
+            for _ in 0..signs.min(pool.config.load().health.fall) {
+                pool.bad_sign(backend, error);
+            }
+        });
     }
 
     /// A request that was sent to `backend` at the time `sent` failed by the back-end's fault.
     pub(crate) fn attempt_failed(&self, backend: &Arc<Backend>, sent: Instant) {
         self.backend_counts(backend).attempts_failed.add(1);
-        self.shared.attempt_failed(backend, sent, Instant::now());
+        self.shared.in_pool(backend.pool, |pool| pool.attempt_failed(backend, sent, Instant::now()));
     }
 
     /// Keeps what there is to keep of a request.
@@ -267,8 +276,17 @@ impl Worker {
                 }
             };
             let moment = Moment { time, at: ended };
-            let context = LineContext { policy: config.policy.spec.name, classes: config.classes.as_ref() };
-            access_log::line(log.format, record, context, moment, &mut lines);
+            let number = record.head.map_or(FIRST_POOL, |head| head.pool);
+            let is_routed = self.shared.routing.load().is_some();
+            let classes = config.classes.as_ref();
+            let mut write = |policy: &str, name: &str| {
+                let context = LineContext { policy, classes, pool: Some(name).filter(|_| is_routed) };
+                access_log::line(log.format, record, context, moment, &mut lines);
+            };
+            let of_pool = |pool: &Arc<BackendPool>| write(pool.config.load().policy.spec.name, pool.name());
+            if number == FIRST_POOL || self.shared.in_pool(number, of_pool).is_none() {
+                write(config.policy.spec.name, DEFAULT_POOL);
+            }
             if lines.len() >= BUFFER_BYTES {
                 self.hand_over(&mut lines);
             }
@@ -328,6 +346,7 @@ impl Worker {
             self.deadlines.sweep();
             self.make_room();
             self.shared.dispatch.serve_waiting_now();
+            self.shared.others.load().iter().for_each(|pool| pool.dispatch.serve_waiting_now());
             let config = self.shared.config.load_full();
             let fresh = clock::Dates::if_changed(&self.dates.borrow());
             if let Some(dates) = fresh {

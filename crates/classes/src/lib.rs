@@ -11,6 +11,8 @@ mod builder;
 mod classifier;
 mod content_class;
 mod file_error;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod learn;
 mod parameters;
 mod path_pattern;

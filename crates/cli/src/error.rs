@@ -92,6 +92,7 @@ impl From<WorkloadError> for CliError {
         match error {
             WorkloadError::Synth(error) => error.into(),
             WorkloadError::Trace(error) => error.into(),
+            WorkloadError::Unknown(_) => Self::Usage(error.to_string()),
         }
     }
 }
@@ -119,7 +120,7 @@ impl From<TrialError> for CliError {
     fn from(error: TrialError) -> Self {
         match error {
             TrialError::Speed(_) => Self::Usage(error.to_string()),
-            TrialError::Cluster(_) => Self::Failed(error.to_string()),
+            TrialError::Cluster(_) | TrialError::FrontEnd(_) => Self::Failed(error.to_string()),
         }
     }
 }

@@ -32,6 +32,8 @@ struct Cli {
 enum Command {
     /// Run an access log through policies on a simulated cluster
     Simulate(Box<commands::simulate::Args>),
+    /// From an access log to advice: which policy, on how many back-ends, with how much memory
+    Advise(Box<commands::advise::Args>),
     /// Look at, convert and make traces
     Trace(commands::trace::Args),
     /// Reproduce a paper's simulation study, figure by figure
@@ -93,6 +95,7 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match cli.command {
         Command::Simulate(args) => commands::simulate::run(&args, matches.subcommand_matches("simulate")),
+        Command::Advise(args) => commands::advise::run(&args),
         Command::Trace(args) => commands::trace::run(args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Balance(args) => commands::balance::run(&args),

@@ -4,6 +4,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_report::{MARK_WITHIN_BYTES, Report, ReportMark};
 
@@ -127,10 +128,23 @@ impl OutDir {
     }
 }
 
+/// How often, and after which time, a directory is tried again that another command has.
+const LOCK_ATTEMPTS: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// Keeps other commands from writing to the directory.
 fn lock(path: &Path) -> Result<Option<File>, CliError> {
     let Ok(directory) = File::open(path) else { return Ok(None) };
-    match directory.try_lock() {
+    let mut locked = directory.try_lock();
+    // A process that is just being started has a copy of every lock of the one that starts it, until it runs its program.
+    for _ in 0..LOCK_ATTEMPTS {
+        if !matches!(locked, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        locked = directory.try_lock();
+    }
+    match locked {
         Ok(()) => Ok(Some(directory)),
         Err(TryLockError::WouldBlock) => Err(CliError::Usage(format!(
             "another command of plimsoll is going to write to {}; wait for it, or give another directory with --out",

@@ -4,19 +4,32 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::reader::{Wrong, escaped, quoted};
 
-/// A host and a port.
+/// A host and a port; or the name of a service, which a look-up of type SRV leads to hosts with ports.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPort {
     /// Address literal or host name, without brackets.
     pub host: String,
-    /// TCP port.
+    /// TCP port; 0 of the name of a service.
     pub port: u16,
+}
+
+/// What stands before the name of a service.
+const SERVICE: &str = "srv:";
+
+impl HostPort {
+    /// Whether it is the name of a service.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        self.port == 0
+    }
 }
 
 /// As a user would write it.
 impl std::fmt::Display for HostPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.host.contains(':') {
+        if self.is_service() {
+            write!(f, "{SERVICE}{}", self.host)
+        } else if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
             write!(f, "{}:{}", self.host, self.port)
@@ -81,6 +94,16 @@ pub(crate) fn socket(text: &str) -> Result<SocketAddr, Wrong> {
             Err(_) => "write e.g. \"0.0.0.0:8080\" for all addresses or \"127.0.0.1:8080\"".to_owned(),
         };
         (what, remedy)
+    })
+}
+
+/// The same, or the name of a service.
+pub(crate) fn host_port_or_service(text: &str) -> Result<HostPort, Wrong> {
+    let Some(name) = text.strip_prefix(SERVICE) else { return host_port(text) };
+    let good = host_name(name).filter(|name| name.starts_with('_') && name.contains("._tcp."));
+    good.map(|host| HostPort { host, port: 0 }).ok_or_else(|| {
+        let what = format!("{} is no name of a service", quoted(text));
+        (what, "write e.g. \"srv:_http._tcp.app.internal\"".to_owned())
     })
 }
 

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use plimsoll_tls::{Certificate, ClientCheck, ClientTls};
 
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, BackendConfig, BackendTlsConfig, ClassesConfig, DecisionLogConfig,
-    DirectConfig, DiscoveryConfig, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HealthConfig,
-    Limits, ListenerConfig, LoadInformationConfig, MechanismKind, PartitionsConfig, PeersConfig,
-    PolicyConfig, ShadowConfig, TargetConfig, Timeouts, TlsConfig,
+    AccessLog, Admin, AdmissionConfig, BackendConfig, BackendTlsConfig, ClassesConfig, CompressionConfig,
+    DecisionLogConfig, DirectConfig, DiscoveryConfig, EjectionConfig, FailoverConfig, Forwarded,
+    HandoffConfig, HealthConfig, Http2Config, Limits, ListenerConfig, LoadInformationConfig, LoadSource,
+    MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig, PoolConfig, RetryBudgetConfig, RouteConfig,
+    ShadowConfig, StickyConfig, TargetConfig, Timeouts, TlsConfig, Unmatched,
 };
 
 /// A whole configuration.
@@ -22,8 +23,20 @@ pub struct Config {
     pub tls: TlsConfig,
     /// Whether these clients need certificates.
     pub client_check: ClientCheck,
-    /// Who answers, names unique; at least one without `discovery`.
+    /// HTTP/2 with clients.
+    pub http2: Http2Config,
+    /// Who answers of the pool `default`, names unique over all pools.
     pub backends: Vec<BackendConfig>,
+    /// Whether some of them, or of the other pools, is told whose connection a request has come on, so that both ends of it have to be known.
+    pub tells_clients: bool,
+    /// The other pools.
+    pub pools: Vec<PoolConfig>,
+    /// Which requests go to which pool.
+    pub routes: Vec<RouteConfig>,
+    /// What takes the others.
+    pub unmatched: Unmatched,
+    /// The route by which requests come that have this configuration; none in that of a file.
+    pub taken: Option<RouteConfig>,
     /// How TLS is spoken to back-ends.
     pub backend_tls: BackendTlsConfig,
     /// The same, ready for use; there if some back-end has `tls`.
@@ -34,6 +47,8 @@ pub struct Config {
     pub partitions: Option<PartitionsConfig>,
     /// How a back-end is chosen.
     pub policy: PolicyConfig,
+    /// Sticky sessions, which the policy then has around it.
+    pub sticky: Option<StickyConfig>,
     /// A policy that is scored beside the live one.
     pub shadow: Option<ShadowConfig>,
     /// How a chosen back-end gets the request.
@@ -58,12 +73,16 @@ pub struct Config {
     pub health: HealthConfig,
     /// When a back-end that fails requests is left out.
     pub ejection: EjectionConfig,
+    /// How many retries there may be.
+    pub retry_budget: RetryBudgetConfig,
     /// Time-outs.
     pub timeouts: Timeouts,
     /// Bounds on what clients and back-ends may send.
     pub limits: Limits,
     /// Proxies whose `X-Forwarded-*` fields are trusted.
     pub forwarded: Forwarded,
+    /// Compression of responses; `None` where there is none.
+    pub compression: Option<CompressionConfig>,
     /// The admin API; `None` when switched off.
     pub admin: Option<Admin>,
     /// The access log.
@@ -78,4 +97,54 @@ pub struct Config {
     pub seccomp: bool,
     /// Other files that were read for this configuration, and are read again with it.
     pub files: Vec<PathBuf>,
+}
+
+impl Config {
+    /// The configuration as this pool has it: as that of a front-end which has no other one.
+    #[must_use]
+    pub fn of_pool(&self, pool: &PoolConfig) -> Self {
+        let PoolConfig {
+            name,
+            backends,
+            policy,
+            sticky,
+            target,
+            admission,
+            health,
+            ejection,
+            retry_budget,
+            timeouts,
+            limits,
+            compression,
+        } = pool.clone();
+        let own_log = |log: &DecisionLogConfig| DecisionLogConfig {
+            directory: log.directory.join(format!("pool-{name}")),
+            ..log.clone()
+        };
+        Self {
+            backends,
+            pools: Vec::new(),
+            routes: Vec::new(),
+            policy,
+            sticky,
+            target,
+            admission,
+            health,
+            ejection,
+            retry_budget,
+            timeouts,
+            limits,
+            compression,
+            discovery: None,
+            partitions: None,
+            peers: None,
+            shadow: None,
+            load_information: LoadInformationConfig {
+                from: LoadSource::Own,
+                ..self.load_information.clone()
+            },
+            decision_log: self.decision_log.as_ref().map(own_log),
+            ..self.clone()
+        }
+    }
 }

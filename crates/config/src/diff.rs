@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::config::Config;
 use crate::declare::Entries;
-use crate::sections::{BackendConfig, BackendName, ListenerConfig, section};
+use crate::sections::{BackendConfig, BackendName, ListenerConfig, PoolName, section};
 use crate::value::ConfigValue;
 
 /// A key with its values before and after.
@@ -92,6 +92,14 @@ pub struct Changes {
     pub backends_removed: Vec<BackendConfig>,
     /// Changed back-ends, by name.
     pub backends_changed: Vec<BackendChange>,
+    /// New pools.
+    pub pools_added: Vec<PoolName>,
+    /// Removed pools.
+    pub pools_removed: Vec<PoolName>,
+    /// Keys of pools that both have.
+    pub pool_keys: Vec<(PoolName, KeyChange)>,
+    /// Routes before and after, if any of them differs.
+    pub routes: Option<(usize, usize)>,
     /// All else, key by key.
     pub keys: Vec<KeyChange>,
 }
@@ -127,6 +135,10 @@ impl fmt::Display for Changes {
         );
         lines.extend(self.backends_removed.iter().map(|b| format!("backend {}: removed", b.name)));
         lines.extend(self.backends_changed.iter().map(BackendChange::to_string));
+        lines.extend(self.pools_added.iter().map(|name| format!("pool {name}: added")));
+        lines.extend(self.pools_removed.iter().map(|name| format!("pool {name}: removed")));
+        lines.extend(self.pool_keys.iter().map(|(name, key)| format!("pool {name}: {key}")));
+        lines.extend(self.routes.map(|(old, new)| format!("routes: changed, {old} -> {new}")));
         lines.extend(self.keys.iter().map(|key| {
             let note = if key.needs_restart() { " (after a restart)" } else { "" };
             format!("{key}{note}")
@@ -143,10 +155,10 @@ impl Config {
             of.listeners.iter().filter(|l| !but.listeners.contains(l)).cloned().collect()
         };
         let named = |of: &'_ Self| -> std::collections::BTreeMap<BackendName, BackendConfig> {
-            of.backends.iter().map(|b| (b.name.clone(), b.clone())).collect()
+            of.all_backends().map(|b| (b.name.clone(), b.clone())).collect()
         };
         let (old_backends, new_backends) = (named(old), named(new));
-        let changed = new.backends.iter().filter_map(|b| {
+        let changed = new.all_backends().filter_map(|b| {
             let before = old_backends.get(&b.name).filter(|before| *before != b)?;
             Some(BackendChange { name: b.name.clone(), old: before.clone(), new: b.clone() })
         });
@@ -166,21 +178,43 @@ impl Config {
             listeners_added: listeners_but(new, old),
             listeners_removed: listeners_but(old, new),
             backends_added: new
-                .backends
-                .iter()
+                .all_backends()
                 .filter(|b| !old_backends.contains_key(&b.name))
                 .cloned()
                 .collect(),
             backends_removed: old
-                .backends
-                .iter()
+                .all_backends()
                 .filter(|b| !new_backends.contains_key(&b.name))
                 .cloned()
                 .collect(),
             backends_changed: changed.collect(),
+            pools_added: pools_but(new, old),
+            pools_removed: pools_but(old, new),
+            pool_keys: pool_keys(old, new),
+            routes: (old.routes != new.routes).then_some((old.routes.len(), new.routes.len())),
             keys,
         }
     }
+}
+
+/// Names of pools that the other one does not have.
+fn pools_but(of: &Config, but: &Config) -> Vec<PoolName> {
+    let has = |name: &PoolName| but.pools.iter().any(|pool| pool.name == *name);
+    of.pools.iter().map(|pool| &pool.name).filter(|name| !has(name)).cloned().collect()
+}
+
+/// What differs of pools that both have.
+fn pool_keys(old: &Config, new: &Config) -> Vec<(PoolName, KeyChange)> {
+    let mut out = Vec::new();
+    for before in &old.pools {
+        let Some(after) = new.pools.iter().find(|pool| pool.name == before.name) else { continue };
+        let mut keys = Vec::new();
+        for ((section, before), (_, after)) in before.sections().into_iter().zip(after.sections()) {
+            compare(section, &before, &after, &mut keys);
+        }
+        out.extend(keys.into_iter().map(|key| (PoolName::clone(&before.name), key)));
+    }
+    out
 }
 
 /// Keys under which other files are named that have changed, while the names may be the same.

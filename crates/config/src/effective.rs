@@ -11,7 +11,8 @@ use serde_json::Map;
 use crate::config::Config;
 use crate::declare::Entries;
 use crate::sections::{
-    Admin, AdmissionLimitConfig, BackendConfig, BackendTlsConfig, CertificateConfig, Root,
+    Admin, AdmissionLimitConfig, BackendConfig, BackendTlsConfig, CertificateConfig, PoolConfig, PoolTable,
+    Root,
 };
 
 impl BackendConfig {
@@ -76,8 +77,28 @@ impl Config {
             let certificates = self.certificates.iter().map(|c| object(certificate_entries(c)));
             out.insert("certificate".to_owned(), certificates.collect());
         }
-        out.insert("backend".to_owned(), self.backends.iter().map(|b| object(b.entries())).collect());
+        let backends = self.all_backends().map(|b| object(b.entries()));
+        out.insert("backend".to_owned(), backends.collect());
+        if !self.pools.is_empty() {
+            let shown = |pool: &PoolConfig| {
+                let mut shown = object(PoolTable { name: pool.name.clone() }.entries());
+                for (name, entries) in pool.sections().into_iter().filter(|(_, entries)| !entries.is_empty())
+                {
+                    shown[name] = object(entries);
+                }
+                shown
+            };
+            out.insert("pool".to_owned(), self.pools.iter().map(shown).collect());
+        }
+        if !self.routes.is_empty() {
+            out.insert("route".to_owned(), self.routes.iter().map(|r| object(r.entries())).collect());
+        }
         serde_json::Value::Object(out)
+    }
+
+    /// The back-ends of all pools.
+    pub fn all_backends(&self) -> impl Iterator<Item = &BackendConfig> {
+        self.backends.iter().chain(self.pools.iter().flat_map(|pool| &pool.backends))
     }
 
     /// Of `[tls]`; none where no listener speaks it.
@@ -91,12 +112,14 @@ impl Config {
         let root = Root {
             workers: self.workers,
             mechanism: self.mechanism,
+            unmatched: self.unmatched.clone(),
             user: self.user.clone(),
             seccomp: self.seccomp,
         };
         vec![
             ("", root.entries()),
             ("tls", self.tls_entries()),
+            ("http2", self.http2.entries()),
             (
                 "backend_tls",
                 if self.client_tls.is_some() { self.backend_tls.entries() } else { Entries::new() },
@@ -105,14 +128,17 @@ impl Config {
             ("partitions", self.partitions.as_ref().map_or_else(Entries::new, |p| p.entries())),
             ("policy", self.policy.entries("name")),
             ("shadow", self.shadow.as_ref().map_or_else(Entries::new, |s| s.policy.entries("policy"))),
+            ("sticky", self.sticky.as_ref().map_or_else(Entries::new, |s| s.entries())),
             ("target", self.target.entries()),
             ("classes", self.classes.as_ref().map_or_else(Entries::new, |c| c.entries())),
             ("admission", self.admission.entries()),
             ("health", self.health.entries()),
             ("ejection", self.ejection.entries()),
+            ("retry_budget", self.retry_budget.entries()),
             ("timeouts", self.timeouts.entries()),
             ("limits", self.limits.entries()),
             ("forwarded", self.forwarded.entries()),
+            ("compression", self.compression.as_ref().map_or_else(Entries::new, |c| c.entries())),
             ("handoff", self.handoff.as_ref().map_or_else(Entries::new, |h| h.entries())),
             ("direct", self.direct.as_ref().map_or_else(Entries::new, |d| d.entries())),
             ("failover", self.failover.as_ref().map_or_else(Entries::new, |f| f.entries())),
@@ -121,6 +147,24 @@ impl Config {
             ("admin", Admin::entries(self.admin.as_ref())),
             ("access_log", self.access_log.as_ref().map_or_else(Entries::new, |l| l.entries())),
             ("decision_log", self.decision_log.as_ref().map_or_else(Entries::new, |l| l.entries())),
+        ]
+    }
+}
+
+impl PoolConfig {
+    /// The tables with their effective values.
+    pub(crate) fn sections(&self) -> Vec<(&'static str, Entries)> {
+        vec![
+            ("policy", self.policy.entries("name")),
+            ("sticky", self.sticky.as_ref().map_or_else(Entries::new, |s| s.entries())),
+            ("target", self.target.entries()),
+            ("admission", self.admission.entries()),
+            ("health", self.health.entries()),
+            ("ejection", self.ejection.entries()),
+            ("retry_budget", self.retry_budget.entries()),
+            ("timeouts", self.timeouts.entries()),
+            ("limits", self.limits.entries()),
+            ("compression", self.compression.as_ref().map_or_else(Entries::new, |c| c.entries())),
         ]
     }
 }

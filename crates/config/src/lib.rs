@@ -11,8 +11,11 @@ mod declare;
 mod diff;
 mod effective;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod keys;
 mod message;
+mod name;
 mod path;
 mod read;
 mod reader;
@@ -27,12 +30,15 @@ pub use diff::{BackendChange, Changes, KeyChange};
 pub use error::{ConfigError, ConfigErrors, FilePosition};
 pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
-    BackendTlsConfig, CertificateConfig, ClassFile, ClassesConfig, ClientCertificates, DecisionLogConfig,
-    DirectAttach, DirectConfig, DirectVia, DiscoveryConfig, DiscoveryTransport, DynamicPattern,
-    EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey, HealthConfig, HealthProbe,
-    HttpsRedirect, Limits, ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource,
-    MechanismKind, OldestTlsConfig, OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig,
-    PeersConfig, Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, TlsConfig,
-    WhenFull, admin_token, class_costs,
+    BackendTlsConfig, CertificateConfig, ClassFile, ClassesConfig, ClientCertificates, CompressionConfig,
+    ContentCoding, CookieSecure, DEFAULT_POOL, DecisionLogConfig, DirectAttach, DirectConfig, DirectVia,
+    DiscoveryConfig, DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig, FieldEdit,
+    Forwarded, ForwardedField, HandoffConfig, HashKey, HealthConfig, HealthProbe, Http2Config, HttpsRedirect,
+    Limits, ListenerConfig, ListenerProtocol, LoadInformationConfig, LoadSource, MechanismKind, MediaRange,
+    OldestTlsConfig, OnFailure, OnStop, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig, Placement,
+    PolicyConfig, PoolConfig, PoolName, ProxyProtocol, RedirectPiece, RedirectTarget, RetryBudgetConfig,
+    RouteBody, RouteConfig, RouteHeader, RouteHost, RouteRate, SameSite, ShadowConfig, StickyConfig,
+    TargetConfig, TargetKey, Timeouts, TlsConfig, Unmatched, UpgradeProtocol, WhenFull, admin_token,
+    class_costs,
 };
 pub use value::{ConfigValue, size};

@@ -368,6 +368,19 @@ impl<'a> ConfigReader<'a> {
     }
 }
 
+/// Reads what need not be there.
+pub(crate) fn optional<'a, T>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    key: &str,
+    parse: impl Fn(&str) -> Result<T, Wrong>,
+) -> Option<Option<T>> {
+    if section.found(key).is_none() {
+        return Some(None);
+    }
+    reader.text(section, key, parse).map(Some)
+}
+
 /// The value and its place in a list.
 pub(crate) fn items<'a>(
     found: &FoundKey<'a>,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Config;
 use crate::keys::{Default, KeyKind, KeySpec, SectionSpec, cache_names, policy_names};
-use crate::sections::SECTIONS;
+use crate::sections::{SECTIONS, tables_below};
 
 impl Config {
     /// The JSON schema (draft 7, which editors for TOML understand) of the configuration file, as text.
@@ -25,14 +25,12 @@ impl Config {
                 properties.insert(section.name.to_owned(), table(section));
             }
         }
-        let required: Vec<&str> =
-            SECTIONS.iter().filter(|s| s.many && s.name != "backend").map(|s| s.name).collect();
         let schema = json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "title": "Configuration of plimsoll",
             "type": "object",
             "properties": properties,
-            "required": required,
+            "required": ["listener"],
             "anyOf": [{ "required": ["backend"] }, { "required": ["discovery"] }],
             "additionalProperties": false,
         });
@@ -47,7 +45,11 @@ fn keys(section: &SectionSpec) -> Map<String, Value> {
 fn table(section: &SectionSpec) -> Value {
     let required: Vec<&str> =
         section.keys().filter(|k| matches!(k.default, Default::Required)).map(|k| k.name).collect();
-    let mut out = json!({ "type": "object", "description": section.help(), "properties": keys(section) });
+    let mut properties = keys(section);
+    for &below in tables_below(section.name) {
+        properties.insert(below.to_owned(), json!({ "$ref": format!("#/properties/{below}") }));
+    }
+    let mut out = json!({ "type": "object", "description": section.help(), "properties": properties });
     if !required.is_empty() {
         out["required"] = json!(required);
     }

@@ -8,6 +8,11 @@ pub(crate) use plimsoll_policy::units::show_size;
 pub use plimsoll_policy::units::size;
 use serde_json::json;
 
+/// Whether this may be in a token, as the names of fields are (RFC 9110, section 5.6.2).
+pub(crate) fn is_token_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
+}
+
 /// A value of the configuration as a user would write it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConfigValue {

@@ -66,12 +66,14 @@ ALWAYS_INLINE void hold(struct __sk_buff *skb, const struct packet *packet, stru
 		counts->too_long++;
 }
 
-/* Attached nowhere: the agent runs it on held frames, which so enter the stack as if they had just been received. */
-SEC("xdp")
-int plimsoll_pass(struct xdp_md *context)
+/*
+ * Attached nowhere: the agent runs it for an interface, on held frames, which so enter the stack as if that had just received them. Not an
+ * XDP program with live frames: for each run the kernel makes a pool of pages, and looks through all pools when that ends.
+ */
+SEC("tc")
+int plimsoll_receive(struct __sk_buff *skb)
 {
-	(void)context;
-	return XDP_PASS;
+	return bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS);
 }
 
 /* Attached nowhere: the agent runs it for an interface, on a frame that is to leave by that. */

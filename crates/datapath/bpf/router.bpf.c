@@ -33,10 +33,11 @@ struct {
 
 COUNTERS(router_counters) plimsoll_counts SEC(".maps");
 
-/* Whether it has bytes, or the end, of what the client sends. */
+/* Whether it has bytes, or an end, of what the client sends. A reset that comes when the clone's answer is acknowledged already is for
+ * the original, which would wait for a client that is gone. */
 ALWAYS_INLINE bool is_of_stream(const struct packet *packet)
 {
-	return packet->payload_bytes > 0 || packet->flags & TCP_FIN;
+	return packet->payload_bytes > 0 || packet->flags & (TCP_FIN | TCP_RST);
 }
 
 /* Tells once. */

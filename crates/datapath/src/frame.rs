@@ -7,12 +7,16 @@ const ETHERNET_BYTES: usize = 14;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const TCP: u8 = 6;
+/// The least that a TCP header has.
+const HEADER_BYTES: usize = 20;
 /// Where the checksum is in a TCP header (RFC 9293, section 3.1).
 const CHECKSUM_AT: usize = 16;
 /// The same of its flags, and two of these.
 const FLAGS_AT: usize = 13;
 const FIN: u8 = 1;
+const RST: u8 = 4;
 const PSH: u8 = 8;
+const ACK: u8 = 16;
 
 /// IPv6 headers behind which TCP may come (RFC 8200): hop-by-hop options, routing, destination options; and the fragment header.
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
@@ -68,11 +72,32 @@ pub(crate) fn set_macs(frame: &mut [u8], to: Mac, from: Mac) {
     }
 }
 
-/// Whether a frame has bytes, or the end, of what its sender sends. What is not understood is taken to have them.
+/// Whether a frame has bytes, or an end (FIN or RST), of what its sender sends. What is not understood is taken to have them.
 pub(crate) fn is_of_stream(frame: &[u8]) -> bool {
     let Some(Contents::Segment(parts)) = contents(frame) else { return true };
     let Some((header_bytes, flags)) = header_of(frame, &parts) else { return true };
-    parts.segment.len() > header_bytes || flags & FIN != 0
+    parts.segment.len() > header_bytes || flags & (FIN | RST) != 0
+}
+
+/// The bytes of a frame that begin at this number, if it has nothing else of what its sender sends, acknowledges up to `ack` or
+/// at most a window less (RFC 5961, section 5.2), and has the right checksum.
+pub(crate) fn data_at(frame: &[u8], seq: u32, ack: u32, window_bytes: u32) -> Option<&[u8]> {
+    let Some(Contents::Segment(parts)) = contents(frame) else { return None };
+    let (header_bytes, flags) = header_of(frame, &parts)?;
+    let segment = frame.get(parts.segment)?;
+    let is_plain =
+        flags & !PSH == ACK && segment.len() > header_bytes && segment.get(4..8)? == seq.to_be_bytes();
+    let acknowledged = u32::from_be_bytes(segment.get(8..12)?.try_into().ok()?);
+    let is_plain = is_plain && ack.wrapping_sub(acknowledged) <= window_bytes;
+    (is_plain && with_checksum(frame).is_ok()).then(|| &segment[header_bytes..])
+}
+
+/// The sequence number of a frame that resets its connection.
+pub(crate) fn reset_seq(frame: &[u8]) -> Option<u32> {
+    let Some(Contents::Segment(parts)) = contents(frame) else { return None };
+    let (_, flags) = header_of(frame, &parts)?;
+    let seq = frame.get(parts.segment)?.get(4..8)?.try_into().ok()?;
+    (flags & RST != 0).then_some(u32::from_be_bytes(seq))
 }
 
 /// Bytes of the TCP header, and its flags.
@@ -80,7 +105,7 @@ fn header_of(frame: &[u8], parts: &FrameParts) -> Option<(usize, u8)> {
     let segment = frame.get(parts.segment.clone())?;
     let header_bytes = usize::from(*segment.get(12)? >> 4) * 4;
     let flags = *segment.get(FLAGS_AT)?;
-    (20..=segment.len()).contains(&header_bytes).then_some((header_bytes, flags))
+    (HEADER_BYTES..=segment.len()).contains(&header_bytes).then_some((header_bytes, flags))
 }
 
 /// The acknowledgment that a frame carries, without the bytes that it carries besides, nor FIN or PSH.
@@ -157,7 +182,8 @@ fn contents(frame: &[u8]) -> Option<Contents> {
         }
         _ => return None,
     };
-    let segment_bytes = end.checked_sub(start)?;
+    // A shorter one has no checksum, or one that the header's length leaves out.
+    let segment_bytes = end.checked_sub(start).filter(|&bytes| bytes >= HEADER_BYTES)?;
     let pseudo_sum = sum_of(addresses) + u64::from(TCP) + segment_bytes as u64;
     let segment = ETHERNET_BYTES + start..ETHERNET_BYTES + end;
     Some(Contents::Segment(FrameParts { pseudo_sum, segment }))
@@ -255,7 +281,39 @@ mod tests {
         assert!(!is_of_stream(&alone));
         let mut end = alone;
         end[47] |= FIN;
+        assert_eq!(reset_seq(&end), None);
+        let mut reset = end.clone();
+        reset[47] |= RST;
+        assert!(is_of_stream(&reset));
+        assert_eq!(reset_seq(&reset), Some(u32::from_be_bytes(reset[38..42].try_into().unwrap())));
         assert!(is_of_stream(&end) && is_of_stream(&end[..40]) && is_of_stream(&[]));
+    }
+
+    #[test]
+    fn bytes_that_come_next_are_taken_out() {
+        let mut whole = with(0);
+        whole[47] = ACK | PSH;
+        let partial = fold(pseudo_sum(&whole));
+        whole[50..52].copy_from_slice(&partial.to_be_bytes());
+        let number = |at: usize| u32::from_be_bytes(whole[at..at + 4].try_into().unwrap());
+        let (seq, ack) = (number(38), number(42));
+        let data = data_at(&whole, seq, ack, 0).unwrap();
+        assert!(!data.is_empty() && whole[54..].starts_with(data));
+        assert_eq!(data_at(&whole, seq, ack.wrapping_add(100), 100), Some(data));
+        for (seq, ack) in
+            [(seq.wrapping_add(1), ack), (seq, ack.wrapping_add(101)), (seq, ack.wrapping_sub(1))]
+        {
+            assert_eq!(data_at(&whole, seq, ack, 100), None);
+        }
+        for flags in [ACK | FIN, ACK | RST, ACK | 2, ACK | 0x20, PSH] {
+            let mut other = whole.clone();
+            other[47] = flags;
+            assert_eq!(data_at(&other, seq, ack, 0), None, "{flags:#x}");
+        }
+        let mut wrong = with(0x1234);
+        wrong[47] = ACK | PSH;
+        assert_eq!(data_at(&wrong, seq, ack, 0), None);
+        assert_eq!(data_at(&acknowledgment(&whole).unwrap(), seq, ack, 0), None);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub struct Guard {
     counts: MapHandle,
     inbound: OwnedFd,
     outbound: OwnedFd,
-    pass: OwnedFd,
+    receive: OwnedFd,
     emit: OwnedFd,
     ifindex: u32,
     own_mac: Mac,
@@ -100,7 +100,7 @@ impl Guard {
             counts: loaded.take_map(COUNTS)?,
             inbound: loaded.take_program("plimsoll_in")?,
             outbound: loaded.take_program("plimsoll_out")?,
-            pass: loaded.take_program("plimsoll_pass")?,
+            receive: loaded.take_program("plimsoll_receive")?,
             emit: loaded.take_program("plimsoll_emit")?,
             ifindex: link.index,
             own_mac,
@@ -219,7 +219,7 @@ impl Guard {
     /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
     pub fn inject(&self, packet: &HeldPacket) -> Result<(), DatapathError> {
         let frame = frame::with_checksum(&packet.frame)?;
-        inject::receive(self.pass.as_fd(), packet.ifindex, &frame)
+        inject::receive(self.receive.as_fd(), packet.ifindex, &frame)
     }
 
     /// Sends a held packet out of the guard's interface to `to_mac`, that of the front-end.

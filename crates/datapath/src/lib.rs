@@ -28,6 +28,8 @@ mod filters;
 mod flow_table;
 mod forwarder;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod guard;
 mod held;
 mod inject;

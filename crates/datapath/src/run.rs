@@ -10,9 +10,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 
-/// Flag: frames that an XDP program passes go up the stack of the context's interface (Linux 5.18).
-pub(crate) const LIVE_FRAMES: u32 = 1 << 1;
-
 /// The input of a run.
 #[derive(Default)]
 pub(crate) struct RunInput<'a> {
@@ -22,8 +19,6 @@ pub(crate) struct RunInput<'a> {
     pub(crate) frame: Option<&'a [u8]>,
     /// Buffer for the resulting frame.
     pub(crate) frame_out: Option<&'a mut [u8]>,
-    /// [`LIVE_FRAMES`] or 0.
-    pub(crate) flags: u32,
     /// How often; 0 means once.
     pub(crate) repeat: u32,
 }
@@ -44,9 +39,8 @@ pub(crate) struct RunOutput {
 /// # Errors
 /// The kernel's.
 pub(crate) fn run(program: BorrowedFd<'_>, input: RunInput<'_>) -> io::Result<RunOutput> {
-    let RunInput { context, frame, frame_out, flags, repeat } = input;
+    let RunInput { context, frame, frame_out, repeat } = input;
     let mut options = bpf_test_run_opts { sz: size_of::<bpf_test_run_opts>() as _, ..Default::default() };
-    options.flags = flags;
     options.repeat = repeat.cast_signed();
     if let Some(context) = context {
         options.ctx_in = context.as_mut_ptr().cast_const().cast();

@@ -70,6 +70,7 @@ fn header() -> RunHeader {
         health: Health::Up,
         load: 0,
         others: 0,
+        most: None,
         left: None,
     };
     RunHeader {

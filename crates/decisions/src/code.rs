@@ -1,7 +1,7 @@
 //! Shared by recorder and decoder: tags, chunk layout, and the memory of recent assignments.
 //!
-//! A chunk is `sequence, time, next number` as varints, the state of the run (0 for none, 1 and a header, or 2, a header and the costs
-//! of classes), then events. Every chunk can be read without the ones before it.
+//! A chunk is `sequence, time, next number` as varints, the state of the run (0 for none, 1 and a header, 2, a header and the costs
+//! of classes, or 3 and also the limits of back-ends), then events. Every chunk can be read without the ones before it.
 
 use plimsoll_policy::{BackendId, BackendList, Decision, Health, Nanos, TargetId, Time, Weight};
 
@@ -68,6 +68,9 @@ pub(crate) const SNIFFED: u8 = 17;
 pub(crate) const HOST_METRICS: u8 = 18;
 /// As [`RUN`], with the costs of classes.
 pub(crate) const RUN_WITH_CLASSES: u8 = 19;
+/// As [`RUN_WITH_CLASSES`], with the limits of back-ends.
+pub(crate) const RUN_WITH_LIMITS: u8 = 20;
+pub(crate) const MOST_REQUESTS: u8 = 21;
 
 /// The latest assignments of the chunk by request number, which the end of a request need not repeat. Fixed
 /// in size; of two requests that share a place the later one is kept.

@@ -267,6 +267,9 @@ impl Segment {
                 self.each(|shadow| shadow.health(*backend, *health, now));
             }
             What::Weight { backend, weight } => self.each(|shadow| shadow.weight(*backend, *weight, now)),
+            What::MostRequests { backend, most } => {
+                self.each(|shadow| shadow.most_requests(*backend, *most, now));
+            }
             What::Left { backend } => self.each(|shadow| shadow.left(*backend, now)),
             // The live admission limit applies.
             _ => {}

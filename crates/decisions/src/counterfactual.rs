@@ -177,6 +177,13 @@ impl Counterfactual {
         }
     }
 
+    /// A back-end may have this many requests at once.
+    pub fn most_requests(&mut self, b: BackendId, most: Option<u32>, now: Time) {
+        if b.index() < self.view().len() {
+            self.core.set_most_requests(b, most, now);
+        }
+    }
+
     /// A back-end joined. Ignored beyond 65,535, the most that a cluster holds.
     pub fn joined(&mut self, weight: Weight, key: u64, now: Time) {
         if self.core.join("", key, weight, now).is_ok() {

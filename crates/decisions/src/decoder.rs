@@ -59,6 +59,7 @@ impl EventDecoder {
             0 => None,
             1 => Some(header_code::read_header(&mut cursor, HeaderForm::Plain)?),
             2 => Some(header_code::read_header(&mut cursor, HeaderForm::WithClasses)?),
+            3 => Some(header_code::read_header(&mut cursor, HeaderForm::WithLimits)?),
             _ => return Err(Malformed("it does not start like a chunk")),
         };
         self.at = cursor.at();
@@ -184,6 +185,12 @@ fn rare(tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
         code::RUN => What::Run(Box::new(header_code::read_header(cursor, HeaderForm::Plain)?)),
         code::RUN_WITH_CLASSES => {
             What::Run(Box::new(header_code::read_header(cursor, HeaderForm::WithClasses)?))
+        }
+        code::RUN_WITH_LIMITS => {
+            What::Run(Box::new(header_code::read_header(cursor, HeaderForm::WithLimits)?))
+        }
+        code::MOST_REQUESTS => {
+            What::MostRequests { backend: BackendId(cursor.small()?), most: header_code::read_most(cursor)? }
         }
         code::FOREIGN => What::CompletedForeign {
             backend: BackendId(cursor.small()?),

@@ -53,6 +53,8 @@ pub struct BackendEntry {
     pub load: u32,
     /// What load information has added to it for requests of others.
     pub others: u32,
+    /// The most requests that it may have at once; `None` for as many as come.
+    pub most: Option<u32>,
     /// For a back-end that has left: its position in the order of leaving.
     pub left: Option<u32>,
 }
@@ -62,7 +64,7 @@ impl BackendEntry {
     #[must_use]
     pub fn joined(name: &str, key: u64, weight: Weight) -> Self {
         let (name, health) = (name.to_owned(), Health::Up);
-        Self { name, key, weight, health, load: 0, others: 0, left: None }
+        Self { name, key, weight, health, load: 0, others: 0, most: None, left: None }
     }
 }
 
@@ -114,6 +116,9 @@ impl RunHeader {
             }
             if entry.health != Health::Up {
                 cluster.set_health(b, entry.health);
+            }
+            if entry.most.is_some() {
+                cluster.set_most_requests(b, entry.most);
             }
         }
         let mut left: Vec<(u32, BackendId)> = Vec::new();
@@ -244,6 +249,13 @@ pub enum What {
         backend: BackendId,
         /// The new value.
         weight: Weight,
+    },
+    /// How many requests a back-end may have at once.
+    MostRequests {
+        /// The back-end.
+        backend: BackendId,
+        /// The new value; `None` for as many as come.
+        most: Option<u32>,
     },
     /// A back-end joined.
     Joined {

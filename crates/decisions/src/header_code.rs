@@ -13,18 +13,24 @@ use crate::request_code;
 /// The most requests under way when a run starts; a header that claims more is damaged.
 const MOST_LOAD: u64 = 1 << 24;
 
-/// Whether costs of classes follow a header: headers of older logs have none.
+/// What follows a header: headers of older logs have less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderForm {
-    /// None.
+    /// Nothing.
     Plain,
-    /// They do.
+    /// The costs of classes.
     WithClasses,
+    /// These and the limits of back-ends.
+    WithLimits,
 }
 
 impl HeaderForm {
     pub(crate) fn of(header: &RunHeader) -> Self {
-        if header.class_costs.is_empty() { Self::Plain } else { Self::WithClasses }
+        match header {
+            _ if header.backends.iter().any(|entry| entry.most.is_some()) => Self::WithLimits,
+            _ if !header.class_costs.is_empty() => Self::WithClasses,
+            _ => Self::Plain,
+        }
     }
 }
 
@@ -81,9 +87,24 @@ pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[Counted
     put_varint(out, header.reserved);
     put_varint(out, header.waiting.len() as u64);
     header.waiting.iter().for_each(|waiting| request_code::put_waiting(out, waiting));
-    if HeaderForm::of(header) == HeaderForm::WithClasses {
+    let form = HeaderForm::of(header);
+    if form != HeaderForm::Plain {
         put_class_costs(out, &header.class_costs);
     }
+    if form == HeaderForm::WithLimits {
+        header.backends.iter().for_each(|entry| put_most(out, entry.most));
+    }
+}
+
+/// How many requests a back-end may have at once.
+pub(crate) fn put_most(out: &mut Vec<u8>, most: Option<u32>) {
+    put_varint(out, most.map_or(0, |most| u64::from(most) + 1));
+}
+
+pub(crate) fn read_most(cursor: &mut ByteCursor<'_>) -> Result<Option<u32>, Malformed> {
+    let most = cursor.varint()?.checked_sub(1);
+    let too_large = Malformed("a back-end may have more than 4,294,967,294 requests");
+    most.map(|most| u32::try_from(most).map_err(|_| too_large)).transpose()
 }
 
 fn put_class_costs(out: &mut Vec<u8>, costs: &[ClassCost]) {
@@ -125,7 +146,7 @@ pub(crate) fn read_header(cursor: &mut ByteCursor<'_>, form: HeaderForm) -> Resu
             .ok_or(Malformed("more than 16,777,216 requests are under way"))?;
         let others = cursor.small()?;
         let left = cursor.small::<u32>()?.checked_sub(1);
-        backends.push(BackendEntry { name, key, weight, health, load, others, left });
+        backends.push(BackendEntry { name, key, weight, health, load, others, most: None, left });
     }
     let admission = request_code::read_admission(cursor)?;
     let inquiries = cursor.byte()?;
@@ -139,8 +160,13 @@ pub(crate) fn read_header(cursor: &mut ByteCursor<'_>, form: HeaderForm) -> Resu
     let waiting = request_code::read_all_waiting(cursor)?;
     let class_costs = match form {
         HeaderForm::Plain => Arc::default(),
-        HeaderForm::WithClasses => read_class_costs(cursor)?,
+        HeaderForm::WithClasses | HeaderForm::WithLimits => read_class_costs(cursor)?,
     };
+    if form == HeaderForm::WithLimits {
+        for entry in &mut backends {
+            entry.most = read_most(cursor)?;
+        }
+    }
     Ok(RunHeader {
         policy,
         settings,

@@ -15,6 +15,8 @@ mod decoder;
 mod event;
 mod files;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod header_code;
 mod log_config;
 mod log_witness;
@@ -22,6 +24,7 @@ mod proof;
 mod reader;
 mod recorder;
 mod replay;
+mod replayed_change;
 mod replayed_run;
 mod request_code;
 mod score;

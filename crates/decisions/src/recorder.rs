@@ -1,5 +1,6 @@
 //! Encodes events: a few nanoseconds each, no allocation except for the buffer, no input or output.
 
+mod chunks;
 mod members;
 
 use plimsoll_policy::{
@@ -72,6 +73,7 @@ impl Recorder {
         let tag = match HeaderForm::of(&header) {
             HeaderForm::Plain => code::RUN,
             HeaderForm::WithClasses => code::RUN_WITH_CLASSES,
+            HeaderForm::WithLimits => code::RUN_WITH_LIMITS,
         };
         self.put(&mut StackBytes::new(tag), now);
         header.backends.truncate(usize::from(u16::MAX));
@@ -156,33 +158,6 @@ impl Recorder {
         out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
         self.last_time = now;
         self.buffer.extend_from_slice(out.as_slice());
-    }
-
-    #[inline]
-    fn begin_chunk_if_new(&mut self) {
-        if self.buffer.is_empty() {
-            self.begin_chunk();
-        }
-    }
-
-    #[cold]
-    fn begin_chunk(&mut self) {
-        self.recent.begin_chunk(self.sequence);
-        self.last_client = 0;
-        let out = &mut self.buffer;
-        for value in [self.sequence, self.last_time.as_nanos(), self.next_number] {
-            put_varint(out, value);
-        }
-        let form = self.run.as_ref().map(HeaderForm::of);
-        out.push(match form {
-            None => 0,
-            Some(HeaderForm::Plain) => 1,
-            Some(HeaderForm::WithClasses) => 2,
-        });
-        if let Some(run) = &self.run {
-            header_code::put_header(out, run, &self.loads);
-        }
-        self.full_bytes = Self::CHUNK_BYTES.max(5 * out.len());
     }
 
     fn entry(&mut self, backend: BackendId) -> Option<&mut BackendEntry> {
@@ -366,6 +341,13 @@ impl Witness for Recorder {
         put_varint(&mut self.buffer, u64::from(backend.0));
         put_varint(&mut self.buffer, u64::from(weight.steps()));
         self.note(backend, |entry| entry.weight = weight);
+    }
+
+    fn most_requests(&mut self, backend: BackendId, most: Option<u32>, now: Time) {
+        self.put(&mut StackBytes::new(code::MOST_REQUESTS), now);
+        put_varint(&mut self.buffer, u64::from(backend.0));
+        header_code::put_most(&mut self.buffer, most);
+        self.note(backend, |entry| entry.most = most);
     }
 
     fn joined(&mut self, backend: BackendId, name: &str, key: u64, weight: Weight, now: Time) {

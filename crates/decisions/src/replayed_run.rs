@@ -10,6 +10,7 @@ use plimsoll_policy::{
 use crate::event::{Event, HeaderError, RunHeader, What};
 use crate::frame::Position;
 use crate::proof::{Difference, ListedDecision, RunProof, known};
+use crate::replayed_change;
 
 /// Overrules the core with the logged decision, and keeps the core's own.
 struct Follow {
@@ -139,13 +140,11 @@ impl ReplayedRun {
             }
             What::Sniffed(_) | What::HostMetrics(_) => self.observed(what, now)?,
             What::Shared(sum) => self.core.share(sum, now),
-            What::Health { backend, health } => {
+            What::Health { backend, .. }
+            | What::Weight { backend, .. }
+            | What::MostRequests { backend, .. } => {
                 self.known(*backend)?;
-                self.core.set_health(*backend, *health, now);
-            }
-            What::Weight { backend, weight } => {
-                self.known(*backend)?;
-                self.core.set_weight(*backend, *weight, now);
+                replayed_change::set(&mut self.core, what, now);
             }
             What::Joined { backend, name, key, weight } => {
                 let joined =

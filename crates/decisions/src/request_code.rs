@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, Features, Kind, OfferOptions, Phase, Request, TargetId, Thresholds,
-    Time, Tried, WaitingRequest,
+    AdmissionControl, AdmissionLimit, BackendId, Features, Kind, OfferOptions, Phase, Request, TargetId,
+    Thresholds, Time, Tried, WaitingRequest,
 };
 
 use crate::bytes::{ByteCursor, Malformed, StackBytes, put_varint};
@@ -12,6 +12,8 @@ use crate::code;
 
 /// The most recorded blocks of a prefix; a record that claims more is damaged.
 const MOST_BLOCKS: u64 = 1 << 16;
+/// In place of a number of blocks: the back-end of a session follows, and then that number.
+const SESSION: u64 = MOST_BLOCKS + 1;
 /// The most requests that wait when a run starts; a header that claims more is damaged.
 const MOST_WAITING: u64 = 1 << 24;
 
@@ -61,6 +63,10 @@ pub(crate) fn read_usual(request: &mut Request, cursor: &mut ByteCursor<'_>) -> 
 /// Writes the rare optional parts.
 pub(crate) fn put_rare(out: &mut Vec<u8>, request: &Request, options: &OfferOptions) {
     if let Some(features) = &request.features {
+        if let Some(session) = features.session {
+            put_varint(out, SESSION);
+            put_varint(out, u64::from(session.0));
+        }
         let blocks = &features.prefix_blocks[..features.prefix_blocks.len().min(MOST_BLOCKS as usize)];
         put_varint(out, blocks.len() as u64);
         blocks.iter().for_each(|block| out.extend_from_slice(&block.to_le_bytes()));
@@ -84,12 +90,17 @@ pub(crate) fn read_rare(
 ) -> Result<OfferOptions, Malformed> {
     let mut options = OfferOptions::PLAIN;
     if flags & code::MORE_FEATURES != 0 {
-        let count = cursor.varint()?;
+        let mut count = cursor.varint()?;
+        let mut session = None;
+        if count == SESSION {
+            session = Some(BackendId(cursor.small()?));
+            count = cursor.varint()?;
+        }
         if count > MOST_BLOCKS {
             return Err(Malformed("a prefix has more than 65,536 blocks"));
         }
         let prefix_blocks = (0..count).map(|_| cursor.word()).collect::<Result<_, _>>()?;
-        request.features = Some(Arc::new(Features { prefix_blocks }));
+        request.features = Some(Arc::new(Features { prefix_blocks, session }));
     }
     if flags & code::MORE_TRIED != 0 {
         let tried: Tried = code::read_backends(cursor)?;

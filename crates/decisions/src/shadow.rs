@@ -128,6 +128,10 @@ impl Witness for Shadow {
         self.counterfactual.weight(backend, weight, now);
     }
 
+    fn most_requests(&mut self, backend: BackendId, most: Option<u32>, now: Time) {
+        self.counterfactual.most_requests(backend, most, now);
+    }
+
     fn joined(&mut self, _: BackendId, _: &str, key: u64, weight: Weight, now: Time) {
         self.counterfactual.joined(weight, key, now);
         self.live.joined(self.counterfactual.view().len(), now);

@@ -72,15 +72,7 @@ impl Announcement {
     pub fn seal(&self, key: &AnnouncementKey) -> Vec<u8> {
         // Neither lengths nor memory can fail: the types are plain, and the bytes go to a vector.
         let body = postcard::to_stdvec(self).unwrap_or_default();
-        let length = u16::try_from(body.len()).unwrap_or(u16::MAX);
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len() + MAC_BYTES);
-        bytes.extend(MAGIC);
-        bytes.push(VERSION);
-        bytes.extend(length.to_be_bytes());
-        bytes.extend(body);
-        let mac = blake3::keyed_hash(&key.0, &bytes);
-        bytes.extend(mac.as_bytes());
-        bytes
+        sealed(&body, key)
     }
 
     /// Reads what was received, unless somebody without the key has written or changed it.
@@ -131,6 +123,19 @@ impl Announcement {
         };
         offers_good && check_service_name(&self.node).is_ok() && (LEAST_TTL..=MOST_TTL).contains(&self.ttl())
     }
+}
+
+/// A body with its head and the MAC over both.
+pub(crate) fn sealed(body: &[u8], key: &AnnouncementKey) -> Vec<u8> {
+    let length = u16::try_from(body.len()).unwrap_or(u16::MAX);
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len() + MAC_BYTES);
+    bytes.extend(MAGIC);
+    bytes.push(VERSION);
+    bytes.extend(length.to_be_bytes());
+    bytes.extend(body);
+    let mac = blake3::keyed_hash(&key.0, &bytes);
+    bytes.extend(mac.as_bytes());
+    bytes
 }
 
 /// Makes a node's announcements.

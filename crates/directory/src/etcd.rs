@@ -62,12 +62,12 @@ impl EtcdSettings {
     }
 
     /// The key of a replica.
-    fn key(&self, offered: &ServiceKey, node: &str) -> String {
+    pub(crate) fn key(&self, offered: &ServiceKey, node: &str) -> String {
         format!("{}/{}/{}/{node}", self.prefix, offered.service, offered.partition)
     }
 
     /// The replica of a key.
-    fn id(&self, key: &[u8]) -> Option<ReplicaId> {
+    pub(crate) fn id(&self, key: &[u8]) -> Option<ReplicaId> {
         let rest = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?.strip_prefix('/')?;
         let mut parts = rest.split('/');
         let (service, partition, node) = (parts.next()?, parts.next()?, parts.next()?);

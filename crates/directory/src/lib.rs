@@ -12,6 +12,8 @@ mod announcement;
 mod directory;
 mod drop_reason;
 mod etcd;
+#[doc(hidden)]
+pub mod fuzz;
 mod map;
 mod map_bounds;
 mod map_change;

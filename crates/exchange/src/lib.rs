@@ -1,5 +1,7 @@
 //! What front-ends, and nodes of Socket Cloning, ask and tell one another about loads: state machines without sockets and clocks.
 
+#[doc(hidden)]
+pub mod fuzz;
 mod hearing;
 mod polls;
 mod sizes;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::MechanismKind;
 use plimsoll_datapath::Vip;
-use plimsoll_lab::{Lab, Node, NodeHandle, Process};
+use plimsoll_lab::{CpuLimit, Lab, Node, NodeHandle, Process};
 use plimsoll_origin::synthetic;
 use plimsoll_wire::Key;
 
@@ -150,6 +150,15 @@ impl<'a> LabCluster<'a> {
             cluster.wait_for_metric("plimsoll_switch_choices", 1.0, lack).await?;
         }
         Ok(cluster)
+    }
+
+    /// Limits the CPU time of the processes, each by one of these: first the back-ends, then the front-end. The others have none.
+    ///
+    /// # Errors
+    /// When the system refuses it.
+    pub fn limit_cpus(&self, limits: &[CpuLimit]) -> Result<(), ExperimentError> {
+        let pairs = self.processes.iter().zip(limits);
+        Ok(pairs.into_iter().try_for_each(|((_, _, process), limit)| limit.add_process(process.id()))?)
     }
 
     fn start_process(&mut self, node: NodeHandle<'a>, mut command: Command) -> Result<(), ExperimentError> {

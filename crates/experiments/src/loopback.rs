@@ -16,8 +16,8 @@ pub const SCALE: u32 = 20;
 /// Memory cache of one back-end: the study's 32 MiB, scaled.
 pub const CACHE_BYTES: u64 = (32 << 20) / SCALE as u64;
 
-/// Requests of the workload, which then repeats.
-const REQUESTS: usize = 2_300_000 / SCALE as usize;
+/// Requests of a workload, which then repeats.
+pub(crate) const REQUESTS: usize = 2_300_000 / SCALE as usize;
 
 /// The most back-ends; with more, this machine would limit the result.
 pub const MOST_BACKENDS: usize = 64;
@@ -42,24 +42,39 @@ pub fn hardware(speed: f64) -> String {
 /// # Errors
 /// When the workload cannot be made.
 pub fn workload(seed: u64) -> Result<RequestSequence, ExperimentError> {
-    let overrides = scaled_rice(SCALE);
-    let overrides: Vec<(&str, &str)> = overrides.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    RequestSequence::synthesize("rice", &overrides, seed, REQUESTS)
+    requests("rice", seed)
+}
+
+/// The requests of this synthetic workload, scaled as far as it has the parameters of `rice`.
+///
+/// # Errors
+/// When the workload cannot be made.
+pub(crate) fn requests(workload: &str, seed: u64) -> Result<RequestSequence, ExperimentError> {
+    with_overrides(workload, |overrides| RequestSequence::synthesize(workload, overrides, seed, REQUESTS))
         .map_err(|e| ExperimentError::Failed(e.to_string()))
+}
+
+/// Makes something with the parameters by which this synthetic workload is scaled.
+pub(crate) fn with_overrides<T>(workload: &str, make: impl FnOnce(&[(&str, &str)]) -> T) -> T {
+    let spec = plimsoll_synth::SPECS.iter().find(|spec| spec.name == workload);
+    let takes =
+        |key: &str| spec.is_some_and(|spec| spec.parameters.iter().any(|parameter| parameter.name == key));
+    let of_rice = scaled_rice(SCALE);
+    let own = of_rice.iter().filter(|(key, _)| *key == "generator" || takes(key));
+    make(&own.map(|(key, value)| (*key, value.as_str())).collect::<Vec<_>>())
 }
 
 /// A trial in the setting of the LARD study: as many requests under way as its admission limit S.
 #[must_use]
-pub fn config(strategy: Strategy, backends: usize, seed: u64, speed: f64) -> TrialConfig {
+pub fn config(policy: &str, backends: usize, seed: u64, speed: f64) -> TrialConfig {
     let thresholds = plimsoll_policy::Thresholds::default();
-    let (low, high) = (thresholds.t_low as usize, thresholds.t_high as usize);
     TrialConfig {
-        policy: strategy.name.to_owned(),
+        policy: policy.to_owned(),
         backends,
         seed,
         cache_bytes: CACHE_BYTES,
         speed,
-        connections: (backends.saturating_sub(1) * high + low).saturating_sub(1).max(1),
+        connections: thresholds.admission_limit_of(backends) as usize,
         warmup_s: 0.0,
         measured_s: 1.0,
         idle_below: 0.4 * f64::from(thresholds.t_low),
@@ -72,11 +87,18 @@ pub fn config(strategy: Strategy, backends: usize, seed: u64, speed: f64) -> Tri
 /// # Errors
 /// When the system allows fewer.
 pub fn allow_sockets(connections: usize) -> Result<(), ExperimentError> {
-    let wanted = 4 * connections as u64 + 256;
+    allow_files(4 * connections as u64 + 256, ", or take fewer back-ends")
+}
+
+/// Raises the limit of open files so that there may be this many; `or` is what else helps.
+///
+/// # Errors
+/// When the system allows fewer.
+pub(crate) fn allow_files(wanted: u64, or: &str) -> Result<(), ExperimentError> {
     if plimsoll_balancer::raise_open_file_limit().is_some_and(|most| most < wanted) {
         return Err(ExperimentError::Failed(format!(
             "this needs {wanted} open files at once, more than the system allows; raise the limit with `ulimit -n \
-             {wanted}`, or take fewer back-ends"
+             {wanted}`{or}"
         )));
     }
     Ok(())

@@ -37,6 +37,50 @@ impl<'a> Out<'a> {
         self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
     }
 
+    /// A counter, and beside it those with labels.
+    ///
+    /// # Errors
+    /// Those of the encoder.
+    pub fn counter_and<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        value: u64,
+        others: impl IntoIterator<Item = (L, u64)>,
+    ) -> Result<(), Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        metric.encode_counter::<NoLabelSet, _, f64>(&value, None)?;
+        for (labels, value) in others {
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&value, None)?;
+        }
+        Ok(())
+    }
+
+    /// A gauge, if there is one, and beside it those with labels.
+    ///
+    /// # Errors
+    /// Those of the encoder.
+    pub fn gauge_and<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        value: Option<u64>,
+        others: impl IntoIterator<Item = (L, u64)>,
+    ) -> Result<(), Error> {
+        let mut others = others.into_iter().peekable();
+        if value.is_none() && others.peek().is_none() {
+            return Ok(());
+        }
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        if let Some(value) = value {
+            metric.encode_gauge(&value)?;
+        }
+        for (labels, value) in others {
+            metric.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
     /// A counter for each set of labels.
     pub fn counters<L: EncodeLabelSet, I: IntoIterator<Item = (L, u64)>>(
         &mut self,

@@ -5,6 +5,8 @@ pub mod access_log;
 pub mod clock;
 pub mod counters;
 pub mod exposition;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod guard;
 pub mod line;
 pub mod metrics_format;

@@ -37,6 +37,24 @@ pub struct RequestLine<'a> {
     pub version: &'static str,
 }
 
+/// What has taken a request.
+#[derive(Debug, Clone, Copy)]
+pub struct RoutedLine<'a> {
+    /// The pool; `None` when no route was looked for.
+    pub pool: Option<&'a str>,
+    /// The name of the route, if one that has a name took it.
+    pub route: Option<&'a str>,
+}
+
+/// How the front-end has coded the content of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct CodedLine {
+    /// The name of the coding.
+    pub coding: &'static str,
+    /// Bytes of content before that.
+    pub original_bytes: u64,
+}
+
 /// What a line tells of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct AccessLine<'a> {
@@ -70,6 +88,10 @@ pub struct AccessLine<'a> {
     pub times: Times,
     /// Its class, where requests have classes.
     pub class: Option<Option<&'a str>>,
+    /// What has taken it, where there are routes.
+    pub routed: Option<RoutedLine<'a>>,
+    /// How the front-end has coded the content, if it has.
+    pub coded: Option<CodedLine>,
 }
 
 /// Appends the line of a request that ended at this moment.
@@ -198,6 +220,14 @@ fn json(line: &AccessLine<'_>, end: Moment<'_>, out: &mut Vec<u8>) {
     text(out, ",\"user_agent\":", line.user_agent);
     if let Some(class) = line.class {
         text(out, ",\"class\":", class.map(str::as_bytes));
+    }
+    if let Some(routed) = line.routed {
+        text(out, ",\"pool\":", routed.pool.map(str::as_bytes));
+        text(out, ",\"route\":", routed.route.map(str::as_bytes));
+    }
+    if let Some(coded) = line.coded {
+        text(out, ",\"coding\":", Some(coded.coding.as_bytes()));
+        number(out, ",\"original_bytes\":", coded.original_bytes);
     }
     out.extend_from_slice(b"}\n");
 }

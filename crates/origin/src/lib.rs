@@ -31,6 +31,8 @@ mod emulate;
 mod error;
 mod files;
 mod found;
+#[doc(hidden)]
+pub mod fuzz;
 mod numbers;
 mod object;
 mod own_memory;

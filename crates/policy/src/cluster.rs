@@ -80,6 +80,10 @@ pub struct ClusterView {
     present: Vec<bool>,
     /// Indices that no back-end has, in the order in which theirs left.
     left: VecDeque<BackendId>,
+    /// The most requests of this front-end that a back-end may have; empty while no one is limited.
+    most: Vec<u32>,
+    /// How many of those that take requests have as many as they may.
+    full: usize,
     eligible: usize,
     eligible_weight: u64,
     uniform: bool,
@@ -136,7 +140,7 @@ impl ClusterView {
         self.uniform
     }
 
-    /// Whether `b` takes new requests: it is up and its weight is not zero.
+    /// Whether `b` takes new requests: it is up, its weight is not zero, and it is not full.
     #[must_use]
     #[inline]
     pub fn is_eligible(&self, b: BackendId) -> bool {
@@ -290,6 +294,8 @@ impl Cluster {
                 key: Vec::new(),
                 present: Vec::new(),
                 left: VecDeque::new(),
+                most: Vec::new(),
+                full: 0,
                 eligible: 0,
                 eligible_weight: 0,
                 uniform: true,
@@ -345,6 +351,7 @@ impl Cluster {
         self.report(b, 0);
         self.view.health[b.index()] = Health::Down;
         self.view.present[b.index()] = false;
+        self.view.most.get_mut(b.index()).into_iter().for_each(|most| *most = u32::MAX);
         self.view.left.push_back(b);
         self.refresh();
     }
@@ -356,6 +363,9 @@ impl Cluster {
         self.view.health.push(Health::Up);
         self.view.key.push(key);
         self.view.present.push(true);
+        if !self.view.most.is_empty() {
+            self.view.most.push(u32::MAX);
+        }
         b
     }
 
@@ -370,29 +380,13 @@ impl Cluster {
         self.view.counted[b.index()].weight = weight;
         self.refresh();
     }
-
-    /// Recomputes everything derived from health and weight. Membership changes are rare enough for that.
-    fn refresh(&mut self) {
-        let v = &mut self.view;
-        (v.eligible, v.eligible_weight, v.uniform) = (0, 0, true);
-        let mut first = None;
-        let mut relative = vec![RelativeLoad::INELIGIBLE; v.counted.len()];
-        for (i, relative) in relative.iter_mut().enumerate() {
-            if v.takes_requests(BackendId::new(i)) {
-                *relative = RelativeLoad::of(v.counted[i].load, v.counted[i].weight);
-                v.eligible += 1;
-                v.eligible_weight += u64::from(v.counted[i].weight.steps());
-                v.uniform &= *first.get_or_insert(v.counted[i].weight) == v.counted[i].weight;
-            }
-        }
-        v.relative = MinBlocks::new(&relative);
-        v.generation += 1;
-    }
 }
 
 mod answers;
 mod counting;
 mod exclude;
+mod limits;
 mod neutral;
+mod refresh;
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,21 @@ pub trait Policy: Any + Send {
     fn capabilities(&self) -> &'static Capabilities {
         &Capabilities::NONE
     }
+
+    /// The policy that this one is around: its capabilities are those of that one.
+    fn wrapped(&self) -> Option<&(dyn Policy + 'static)> {
+        None
+    }
+
+    /// The same, mutably.
+    fn wrapped_mut(&mut self) -> Option<&mut (dyn Policy + 'static)> {
+        None
+    }
+
+    /// What a policy around another one counts besides.
+    fn stats_of_wrapper(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
 }
 
 type Object = dyn Policy + 'static;
@@ -220,14 +235,16 @@ impl fmt::Debug for Capabilities {
 }
 
 const OWN: &str = "a policy object names the capabilities of its own type";
+const WRAPPED: &str = "a policy that is around another one is always so";
 
 fn own<P: Policy>(policy: &Object) -> &P {
-    let any: &dyn Any = policy;
+    let any: &dyn Any = policy.wrapped().unwrap_or(policy);
     any.downcast_ref().expect(OWN)
 }
 
 fn own_mut<P: Policy>(policy: &mut Object) -> &mut P {
-    let any: &mut dyn Any = policy;
+    let wraps = policy.wrapped().is_some();
+    let any: &mut dyn Any = if wraps { policy.wrapped_mut().expect(WRAPPED) } else { policy };
     any.downcast_mut().expect(OWN)
 }
 
@@ -309,7 +326,9 @@ impl dyn Policy {
     /// [`ShowsState::stats`]; empty for policies that show nothing.
     #[must_use]
     pub fn stats(&self) -> Vec<(&'static str, f64)> {
-        self.shown().map(ShowsState::stats).unwrap_or_default()
+        let mut stats = self.shown().map(ShowsState::stats).unwrap_or_default();
+        stats.extend(self.stats_of_wrapper());
+        stats
     }
 
     /// [`ShowsState::tables`]; empty for policies that show nothing.

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::params::{Settings, nearest};
+use crate::params::{ParamSet, ParamSpec, Params as _, Settings, nearest};
 use crate::policies::REGISTRY;
+use crate::policies::sticky::{self, StickyParams};
 use crate::policy::Policy;
-use crate::policy_spec::{BuildContext, BuildError, PolicySpec};
+use crate::policy_spec::{BuildContext, BuildError, Built, PolicySpec};
 
 static OWN: OnceLock<Vec<&'static PolicySpec>> = OnceLock::new();
 
@@ -19,7 +20,8 @@ pub fn register(own: &[&'static PolicySpec]) -> Result<(), RegisterError> {
     for (index, spec) in own.iter().enumerate() {
         for &name in std::iter::once(&spec.name).chain(spec.aliases) {
             let mut others = REGISTRY.iter().chain(&own[..index]);
-            if !is_name(name) {
+            // Those are derived.
+            if !is_name(name) || name.starts_with(STICKY) {
                 return Err(RegisterError::NoName(name));
             }
             if others.any(|other| other.name == name || other.aliases.contains(&name)) {
@@ -41,6 +43,9 @@ pub fn registered() -> impl Iterator<Item = &'static PolicySpec> {
 /// When there is none; the error names the nearest.
 pub fn find(name: &str) -> Result<&'static PolicySpec, BuildError> {
     let wanted = name.to_lowercase().replace(['-', '/', ' '], "_");
+    if let Some(spec) = sticky_specs().iter().find(|spec| spec.name == wanted && wanted != TWICE) {
+        return Ok(spec);
+    }
     registered().find(|s| s.name == wanted || s.aliases.contains(&wanted.as_str())).ok_or_else(|| {
         let known = registered().flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied()));
         BuildError::UnknownPolicy {
@@ -50,6 +55,59 @@ pub fn find(name: &str) -> Result<&'static PolicySpec, BuildError> {
         }
     })
 }
+
+/// The policy with sticky sessions around it; itself if it has them.
+#[must_use]
+pub fn sticky_around(spec: &'static PolicySpec) -> &'static PolicySpec {
+    if spec.name == sticky::SPEC.name || spec.name.starts_with(STICKY) {
+        return spec;
+    }
+    let inner = registered().position(|other| std::ptr::eq(other, spec));
+    inner.and_then(|inner| sticky_specs().get(inner)).unwrap_or(&sticky::SPEC)
+}
+
+/// What the names of policies with sticky sessions around them begin with.
+const STICKY: &str = "sticky_";
+
+/// Sessions around sessions, which nobody needs.
+const TWICE: &str = "sticky_sticky";
+
+/// For each registered policy, in their order, the one with sticky sessions around it.
+fn sticky_specs() -> &'static [PolicySpec] {
+    static SPECS: OnceLock<Vec<PolicySpec>> = OnceLock::new();
+    SPECS.get_or_init(|| registered().zip(AROUND).map(|(inner, build)| sticky_spec(inner, *build)).collect())
+}
+
+fn sticky_spec(inner: &'static PolicySpec, build: fn(&BuildContext, &ParamSet) -> Built) -> PolicySpec {
+    let params: Vec<ParamSpec> = inner.params.iter().chain(StickyParams::SPECS).copied().collect();
+    // Made once, and there until the process ends, as those of the registry are.
+    PolicySpec {
+        name: Box::leak(format!("{STICKY}{}", inner.name).into_boxed_str()),
+        aliases: &[],
+        summary: inner.summary,
+        source: inner.source,
+        capabilities: inner.capabilities,
+        load_use: inner.load_use,
+        weighted: inner.weighted,
+        params: Box::leak(params.into_boxed_slice()),
+        build,
+    }
+}
+
+/// Builds sticky sessions around the registered policy number `N`.
+fn around<const N: usize>(context: &BuildContext, params: &ParamSet) -> Built {
+    sticky::build_around(registered().nth(N).unwrap_or(&sticky::SPEC), context, params)
+}
+
+macro_rules! arounds {
+    ($($n:literal)*) => { &[$(around::<$n>),*] };
+}
+
+/// For more policies than there are.
+const AROUND: &[fn(&BuildContext, &ParamSet) -> Built] = arounds!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+);
 
 /// Builds the policy of this name or alias from settings in text.
 ///
@@ -96,9 +154,7 @@ impl std::error::Error for RegisterError {}
 mod tests {
     use super::*;
     use crate::load_use::LoadUse;
-    use crate::params::ParamSet;
     use crate::policies::random;
-    use crate::policy_spec::Built;
 
     fn build(context: &BuildContext, params: &ParamSet) -> Built {
         (random::SPEC.build)(context, params)

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::cluster::BackendId;
+
 /// A target, identified by a 64-bit hash of its key. Simulator and live front-end use the same hash, so that
 /// a hashing policy partitions targets alike in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +37,8 @@ pub struct Features {
     /// Hashes of the prefix's blocks, each over its block and all before it: candidates for a language
     /// model's key-value cache.
     pub prefix_blocks: Vec<u64>,
+    /// The back-end that the request says its session has.
+    pub session: Option<BackendId>,
 }
 
 /// A request as a policy sees it.

@@ -35,10 +35,17 @@ impl Thresholds {
     /// At least 1, so that a cluster with any back-end at all makes progress; 0 without back-ends.
     #[must_use]
     pub fn admission_limit(self, view: &ClusterView) -> u64 {
-        if view.eligible() == 0 {
-            return 0;
-        }
-        let n_steps = view.eligible_weight_steps();
+        if view.eligible() == 0 { 0 } else { self.limit(view.eligible_weight_steps()) }
+    }
+
+    /// The same of so many back-ends of weight 1, one at least.
+    #[must_use]
+    pub fn admission_limit_of(self, backends: usize) -> u64 {
+        self.limit(256 * backends as u64)
+    }
+
+    /// `n_steps`: the sum of the weights in steps of 1/256.
+    fn limit(self, n_steps: u64) -> u64 {
         let above = n_steps.saturating_sub(256) * u64::from(self.t_high) / 256;
         (above + u64::from(self.t_low)).saturating_sub(1).max(1)
     }
@@ -64,6 +71,9 @@ mod tests {
         assert_eq!(limit(1), 24);
         assert_eq!(limit(2), 89);
         assert_eq!(limit(16), 15 * 65 + 24);
+        for n in [1, 2, 16] {
+            assert_eq!(Thresholds::default().admission_limit_of(n), limit(n));
+        }
         let tiny = Thresholds { t_low: 1, t_high: 2 };
         assert_eq!(tiny.admission_limit(&Cluster::new(1)), 1);
     }

@@ -83,6 +83,13 @@ pub fn bytes(size_bytes: f64) -> String {
     with_unit(number(value), unit)
 }
 
+/// The text with a capital at its beginning.
+#[must_use]
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// Applies a formatter to a value that may be missing.
 pub fn or_dash(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| NOT_APPLICABLE.to_owned(), format)

@@ -17,7 +17,10 @@ const FILES: &str = "plimsoll-files";
 
 /// Every file that is written with some report, itself included. A mark names no other, because files that it names are removed, and
 /// a page may come from somebody else.
-const ALL_FILES: [&str; 8] = [
+const ALL_FILES: [&str; 11] = [
+    "advice.json",
+    "plimsoll.toml",
+    "cells.jsonl",
     "report.html",
     "runs.csv",
     "runs.parquet",

@@ -22,6 +22,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 #[derive(Debug, Clone, PartialEq)]
 enum ReportItem {
     Paragraph(String),
+    Code(String),
     Table(Table),
     Explained(Table),
     FoldedTable(String, Table),
@@ -54,6 +55,13 @@ impl Section {
     #[must_use]
     pub fn paragraph(mut self, text: impl Into<String>) -> Self {
         self.items.push(ReportItem::Paragraph(text.into()));
+        self
+    }
+
+    /// The same section with lines to copy, which are escaped and shown as they are.
+    #[must_use]
+    pub fn code(mut self, lines: impl Into<String>) -> Self {
+        self.items.push(ReportItem::Code(lines.into()));
         self
     }
 
@@ -202,6 +210,7 @@ struct ShownSection<'a> {
 /// An item of a section; plots with the number that each has on the page.
 enum Shown<'a> {
     Paragraph(&'a str),
+    Code(&'a str),
     Table(&'a Table),
     Explained(&'a Table),
     FoldedTable(&'a str, &'a Table),
@@ -224,6 +233,7 @@ impl<'a> ShownSection<'a> {
         };
         let items = section.items.iter().map(|item| match item {
             ReportItem::Paragraph(text) => Shown::Paragraph(text),
+            ReportItem::Code(lines) => Shown::Code(lines),
             ReportItem::Table(table) => Shown::Table(table),
             ReportItem::Explained(table) => Shown::Explained(table),
             ReportItem::FoldedTable(line, table) => Shown::FoldedTable(line, table),

@@ -203,19 +203,30 @@ impl Table {
         }
         out.push_str(&table.trim_fmt());
         out.push('\n');
-        for row in &self.rows {
-            if let Some(detail) = &row.detail {
-                let text = format!("{}: {}", text_of(row, 0), escape::terminal(detail));
-                let options =
-                    textwrap::Options::new(width.map_or(usize::MAX, usize::from)).subsequent_indent("    ");
-                out.push('\n');
-                out.push_str(&textwrap::fill(&text, options));
-            }
+        for (names, detail) in self.details() {
+            let text = format!("{}: {}", names.join(", "), escape::terminal(detail));
+            let options =
+                textwrap::Options::new(width.map_or(usize::MAX, usize::from)).subsequent_indent("    ");
+            out.push('\n');
+            out.push_str(&textwrap::fill(&text, options));
         }
         if self.rows.iter().any(|row| row.detail.is_some()) {
             out.push('\n');
         }
         out
+    }
+
+    /// The details, each with the first cells of the rows that have it.
+    fn details(&self) -> Vec<(Vec<String>, &str)> {
+        let mut details: Vec<(Vec<String>, &str)> = Vec::new();
+        for row in &self.rows {
+            let Some(detail) = &row.detail else { continue };
+            match details.iter_mut().find(|(_, known)| known == detail) {
+                Some((names, _)) => names.push(text_of(row, 0)),
+                None => details.push((vec![text_of(row, 0)], detail)),
+            }
+        }
+        details
     }
 
     /// The table as an HTML element; every text is escaped.
@@ -278,6 +289,15 @@ mod tests {
         table.row(["wrr", "970"]);
         table.row_with_detail([Cell::from("lard_r"), Cell::toned("3,847", Tone::Good)], "Best of two.");
         table
+    }
+
+    #[test]
+    fn a_detail_of_several_rows_is_told_once() {
+        let mut table = sample();
+        table.row_with_detail([Cell::from("lard"), Cell::from("1")], "Another.");
+        table.row_with_detail([Cell::from("wrr"), Cell::from("2")], "Best of two.");
+        let text = table.to_text();
+        assert!(text.ends_with("\nlard_r, wrr: Best of two.\nlard: Another.\n"), "{text}");
     }
 
     #[test]

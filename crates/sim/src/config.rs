@@ -15,6 +15,8 @@ pub enum FaultAction {
     Weight(Weight),
     /// From now on this multiple of its speed, above 0: a third for a back-end that has become slow.
     Speed(f64),
+    /// From now on a memory cache of so many bytes, which is empty at first.
+    MemoryBytes(u64),
 }
 
 /// A change to a back-end at a given time.

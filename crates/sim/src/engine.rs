@@ -349,6 +349,9 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
             FaultAction::Speed(speed) => {
                 self.model.set_speed(b, speed);
             }
+            FaultAction::MemoryBytes(bytes) => {
+                self.model.set_memory(b, bytes);
+            }
             FaultAction::Weight(weight) => self.front_ends.set_weight(b, weight, self.now),
             FaultAction::Health(health) => {
                 if health == Health::Down {

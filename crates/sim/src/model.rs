@@ -113,6 +113,12 @@ pub trait Model {
         false
     }
 
+    /// From now on `backend` has a memory cache of so many bytes, which is empty at first. Returns whether the model has memories.
+    fn set_memory(&mut self, backend: BackendId, bytes: u64) -> bool {
+        let _ = (backend, bytes);
+        false
+    }
+
     /// A scheduled event is due.
     fn handle(&mut self, event: ModelEvent, context: &mut ModelContext<'_>);
 

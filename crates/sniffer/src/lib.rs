@@ -7,6 +7,8 @@
 mod exchanges;
 mod file_list;
 mod file_table;
+#[doc(hidden)]
+pub mod fuzz;
 mod request_start;
 mod sniffer;
 

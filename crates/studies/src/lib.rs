@@ -1,6 +1,7 @@
 //! The papers' simulation studies, and scenarios: the runs of studies and of `plimsoll simulate`.
 
 pub mod adaptload;
+pub mod advise;
 pub mod cloning;
 mod confidence;
 pub mod csld;
@@ -9,6 +10,7 @@ pub mod fine_grain;
 mod judge;
 pub mod lard;
 pub mod matrix;
+pub mod robustness;
 mod run_result;
 pub mod scenario;
 mod seed_mean;

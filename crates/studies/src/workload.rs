@@ -46,6 +46,9 @@ pub enum WorkloadError {
     /// Its records could not be kept.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// The stress matrix has none of this name.
+    #[error("the stress matrix has no workload `{0}`")]
+    Unknown(String),
 }
 
 impl Workload {
@@ -118,7 +121,7 @@ impl Workload {
         Ok(Self::new(name, info, Trace::from_records(table, records)?))
     }
 
-    fn new(name: String, info: TraceInfo, trace: Trace) -> Self {
+    pub(crate) fn new(name: String, info: TraceInfo, trace: Trace) -> Self {
         let table = &trace.targets;
         let ids = 0..table.len() as u32;
         let requests: Vec<u64> = ids.clone().map(|t| table.requests(t)).collect();

@@ -1,6 +1,6 @@
 //! One policy under saturating load, measured by the client and by the origins.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -98,6 +98,9 @@ pub enum TrialError {
     /// The speed is not a number above 0.
     #[error("disks and CPUs cannot be {0} times as fast; give a number above 0")]
     Speed(f64),
+    /// Another front-end does not start.
+    #[error("{0}")]
+    FrontEnd(String),
 }
 
 /// Runs a trial: a fresh cluster with empty caches, saturated by a closed loop. Calls `progress` once a
@@ -109,6 +112,20 @@ pub enum TrialError {
 pub async fn run(
     config: &TrialConfig,
     workload: &RequestSequence,
+    progress: impl FnMut(&LoadSummary),
+) -> Result<Trial, TrialError> {
+    run_through(config, workload, |_| Ok((None, ())), progress).await
+}
+
+/// The same through another front-end: `front_end` gets the addresses of the origins, and returns where it listens, or `None` for the
+/// front-end of the cluster, with what keeps it up as long as it exists.
+///
+/// # Errors
+/// When the cluster or the other front-end does not start.
+pub async fn run_through<G>(
+    config: &TrialConfig,
+    workload: &RequestSequence,
+    front_end: impl FnOnce(&[SocketAddr]) -> Result<(Option<SocketAddr>, G), TrialError>,
     mut progress: impl FnMut(&LoadSummary),
 ) -> Result<Trial, TrialError> {
     let (disk, cpu) = hardware(config)?;
@@ -123,7 +140,9 @@ pub async fn run(
     })
     .await?;
     let sightings = Sightings::new(config.backends);
-    let load = ClosedLoop { target: cluster.address(), ..load(config, workload, &sightings) };
+    let (other, _keeps_up) = front_end(&cluster.backend_addresses())?;
+    let target = other.unwrap_or(cluster.address());
+    let load = ClosedLoop { target, ..load(config, workload, &sightings) };
     let meter = load.meter.clone();
     let window = config.warmup_s..config.warmup_s + config.measured_s;
     let mut before = TrialCounts::take(&cluster);

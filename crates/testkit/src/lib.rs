@@ -4,6 +4,7 @@
 //! probably have happened: it waits until it has, with the functions here. Where a scenario itself takes time, it says so by
 //! [`pace`]. `cargo xtask tidy` refuses any other sleep in a test, and any upper bound on time but [`PATIENCE`].
 
+mod corpus;
 mod cpu;
 mod etcd;
 mod issued;
@@ -14,6 +15,7 @@ mod process;
 mod synthetic_log;
 mod wait;
 
+pub use corpus::{FuzzTarget, replay_corpus};
 pub use cpu::cpu_time_of;
 pub use etcd::EtcdServer;
 pub use issued::{IssuedFiles, TestAuthority};

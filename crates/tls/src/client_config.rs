@@ -27,6 +27,8 @@ pub enum ServerCheck {
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
+    /// The same, for connections on which HTTP/2 is wanted.
+    http2_config: Arc<ClientConfig>,
     check: ServerCheck,
     own: Option<Certificate>,
 }
@@ -58,13 +60,21 @@ impl ClientTls {
                 Arc::clone(&own.certified),
             ))),
         };
-        Ok(Self { config: Arc::new(config), check, own })
+        let mut http2_config = config.clone();
+        http2_config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(Self { config: Arc::new(config), http2_config: Arc::new(http2_config), check, own })
     }
 
     /// What rustls connects by.
     #[must_use]
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
+    }
+
+    /// The same, for a connection on which HTTP/2 is wanted (ALPN `h2`).
+    #[must_use]
+    pub fn http2_config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.http2_config)
     }
 }
 

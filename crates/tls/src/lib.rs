@@ -8,6 +8,8 @@ mod certificate;
 mod client_config;
 mod client_identity;
 mod file_error;
+#[doc(hidden)]
+pub mod fuzz;
 mod inspect;
 mod pem;
 mod server_config;

@@ -14,6 +14,8 @@ mod first_line;
 mod format;
 mod format_spec;
 pub mod formats;
+#[doc(hidden)]
+pub mod fuzz;
 mod ingest;
 mod input;
 mod json_refusal;

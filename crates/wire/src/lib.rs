@@ -22,6 +22,8 @@ pub mod caching;
 pub mod cloning;
 pub mod codec;
 mod flow;
+#[doc(hidden)]
+pub mod fuzz;
 mod key;
 pub mod lease;
 pub mod load;

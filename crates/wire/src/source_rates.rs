@@ -29,7 +29,7 @@ impl SourceRates {
         let empty_at_ns = (*slot).max(now_ns);
         let admitted = empty_at_ns - now_ns <= self.tolerance_ns;
         if admitted {
-            *slot = empty_at_ns + self.interval_ns;
+            *slot = empty_at_ns.saturating_add(self.interval_ns);
         }
         admitted
     }

@@ -6,12 +6,14 @@ mod core_sources;
 mod decisions;
 mod dependencies;
 mod file_length;
+mod fuzz_targets;
 mod graph;
 mod in_circles;
 mod index;
 mod links;
 mod manifests;
 mod modules;
+mod named_tests;
 mod names;
 mod registered;
 mod sleeps;
@@ -46,6 +48,8 @@ pub(crate) fn run(root: &Path) -> Result<Vec<Violation>, String> {
         index::check(&tree),
         names::check(&tree, names::SHARED_NAMES),
         changelog::check(&tree),
+        fuzz_targets::check(&tree),
+        named_tests::check(&tree),
         circles::check(&tree, in_circles::IN_CIRCLES),
     ]
     .concat();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Names of directories that hold nothing written by hand. In a worktree, `.git` is a file.
-const SKIPPED: &[&str] = &[".git", ".venv", "__pycache__", "out", "target"];
+const SKIPPED: &[&str] = &[".git", ".venv", ".venv27", "__pycache__", "artifacts", "out", "target"];
 
 /// Files by path from the root, with `/` as separator; the text is `None` for what is not UTF-8.
 #[derive(Debug, Default)]
@@ -56,6 +56,11 @@ impl Tree {
         let path = path.trim_end_matches('/');
         let directory = if path.is_empty() { String::new() } else { format!("{path}/") };
         self.files.contains_key(path) || self.files.keys().any(|p| p.starts_with(&directory))
+    }
+
+    /// The paths of all files, in order.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
     }
 
     /// Path and text of all text files, by path.

@@ -38,6 +38,7 @@ mod config;
 mod connection;
 mod drive;
 mod flows;
+pub(crate) mod fuzzed;
 mod greet;
 mod head;
 mod link;

@@ -122,7 +122,7 @@ fn read_scoreboard(address: SocketAddr, path: &str) -> Result<u32, String> {
 }
 
 /// Workers that read a request, compute or send an answer, or look a name up.
-fn at_work(answer: &str) -> Option<u32> {
+pub(super) fn at_work(answer: &str) -> Option<u32> {
     let board = answer.lines().find_map(|line| line.strip_prefix("Scoreboard:"))?;
     u32::try_from(board.bytes().filter(|state| matches!(state, b'R' | b'W' | b'D')).count()).ok()
 }

@@ -29,6 +29,7 @@ mod api_address;
 mod config;
 mod connections;
 mod flood;
+pub(crate) mod fuzzed;
 mod host;
 mod priority;
 mod service;

@@ -1,11 +1,12 @@
 //! Cooperative caching: nodes on loopback, and nodes that die, lie or are strangers.
 
+mod wrong;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use plimsoll_agent::daemon::{CacheLocation, CacheNode, CacheNodeConfig, CachePeer, PreparedCacheNode};
@@ -272,26 +273,6 @@ impl Impostor {
 }
 
 #[test]
-fn documents_that_are_false_are_thrown_away() {
-    // Bytes that are not what the digest says, and fewer bytes than there should be.
-    for short in [false, true] {
-        let impostor = Impostor::start(move |stream, keys, ask, size_bytes| {
-            let size = usize::try_from(size_bytes).unwrap() - usize::from(short);
-            let bytes = vec![b'x'; size];
-            let digest = if short { digest(&bytes) } else { digest(b"another") };
-            say(stream, keys, &FromHolder::Document { ask, digest, bytes: &bytes });
-        });
-        let world = impostor.victim(|_, _| {});
-        let caches: Vec<_> = (0..40).map(|at| world.get(0, &format!("/at{at}"))).collect();
-        assert!(caches.iter().all(|cache| cache == "miss"), "{caches:?}");
-        let counts = world.links(0).counts();
-        assert!(counts.false_documents > 0 && counts.fetched == 0, "{counts:?}");
-        drop(world);
-        assert_eq!(impostor.thread.join().unwrap() as u64, counts.false_documents);
-    }
-}
-
-#[test]
 fn a_lie_about_what_was_read_here_is_noticed() {
     // Well made, with the digest of its bytes; but this node has read the document before.
     let lies = Arc::new(AtomicBool::new(false));
@@ -313,35 +294,6 @@ fn a_lie_about_what_was_read_here_is_noticed() {
     assert!(paths.iter().all(|path| world.get(0, path) == "miss"));
     let counts = world.links(0).counts();
     assert!(asked > 0 && counts.false_documents == asked && counts.fetched == 0, "{counts:?}");
-    drop(world);
-    impostor.thread.join().unwrap();
-}
-
-#[test]
-fn a_node_that_is_silent_costs_a_bounded_time() {
-    let impostor = Impostor::start(|_, _, _, _| {});
-    let world = impostor.victim(|config, _| config.fetch_timeout = Duration::from_millis(50));
-    let caches: Vec<_> = (0..20).map(|at| world.get(0, &format!("/at{at}"))).collect();
-    assert!(caches.iter().all(|cache| cache == "miss"), "{caches:?}");
-    let counts = world.links(0).counts();
-    assert!(counts.asked > 0 && counts.timed_out == counts.asked, "{counts:?}");
-    drop(world);
-    impostor.thread.join().unwrap();
-}
-
-#[test]
-fn a_node_that_dies_within_a_document() {
-    let impostor = Impostor::start(|stream, _, _, _| {
-        // The start of a frame, and no more.
-        let _ = stream.write_all(&[200, 0, 0, 0, 7]);
-        let _ = stream.shutdown(std::net::Shutdown::Both);
-    });
-    let world = impostor.victim(|_, _| {});
-    for at in 0..20 {
-        assert_eq!(world.get(0, &format!("/at{at}")), "miss");
-    }
-    let counts = world.links(0).counts();
-    assert!(counts.lost == 1 && counts.asked == 1, "{counts:?}");
     drop(world);
     impostor.thread.join().unwrap();
 }

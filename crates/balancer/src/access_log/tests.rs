@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use plimsoll_config::{AccessLogFormat, TargetKey};
+use plimsoll_config::AccessLogFormat;
 use plimsoll_observe::line::Times;
 use plimsoll_policy::BackendId;
 use serde_json::Value;
@@ -15,17 +15,7 @@ fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
     bytes.extend_from_slice(fields);
     bytes.extend_from_slice(b"\r\n");
     let mut out = Vec::new();
-    let context = RequestContext {
-        hash: &crate::http::target_hash::TargetHash::PLAIN,
-        key: &TargetKey::PathQuery,
-        dynamic: &[],
-        classes: None,
-        fields: 100,
-        peer: b"192.0.2.1",
-        trusted: false,
-        secure: false,
-        identity: None,
-    };
+    let context = RequestContext { fields: 100, ..RequestContext::plain() };
     let head = rewrite(&bytes, &context, &mut out).unwrap();
     (head, out)
 }
@@ -56,7 +46,7 @@ fn write(format: AccessLogFormat, fields: &[u8]) -> Vec<u8> {
     };
     let mut out = Vec::new();
     let end = Moment { time: b"TIME", at: received + Duration::from_millis(321) };
-    line(format, &record, LineContext { policy: "lard_r", classes: None }, end, &mut out);
+    line(format, &record, LineContext { policy: "lard_r", classes: None, pool: None }, end, &mut out);
     out
 }
 
@@ -89,6 +79,25 @@ fn json_with_every_key() {
 }
 
 #[test]
+fn pool_and_route_where_there_are_routes() {
+    let (head, head_bytes) = head(b"");
+    let times = Times { received: Instant::now(), assigned: None, first_byte: None };
+    let refused = RequestRecord::refused("::1", 400, times);
+    let taken = RequestRecord { head: Some(&head), head_bytes: &head_bytes, route: Some("r"), ..refused };
+    let of = |record: &RequestRecord<'_>, pool| {
+        let mut out = Vec::new();
+        let context = LineContext { policy: "lard", classes: None, pool };
+        line(AccessLogFormat::Json, record, context, Moment { time: b"T", at: times.received }, &mut out);
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        (value.get("pool").cloned(), value.get("route").cloned())
+    };
+    assert_eq!(of(&taken, None), (None, None));
+    assert_eq!(of(&taken, Some("api")), (Some("api".into()), Some("r".into())));
+    let refused = RequestRecord::refused("::1", 400, times);
+    assert_eq!(of(&refused, Some("default")), (Some(Value::Null), Some(Value::Null)));
+}
+
+#[test]
 fn json_escapes() {
     let agent = |bytes: &[u8]| {
         let value = parsed(&[b"User-Agent: ", bytes, b"\r\n"].concat());
@@ -106,7 +115,7 @@ fn a_request_that_was_not_understood() {
     let record = RequestRecord::refused("::1", 400, Times { received, assigned: None, first_byte: None });
     let of = |format| {
         let mut out = Vec::new();
-        let context = LineContext { policy: "lard", classes: None };
+        let context = LineContext { policy: "lard", classes: None, pool: None };
         line(format, &record, context, Moment { time: b"T", at: received }, &mut out);
         out
     };

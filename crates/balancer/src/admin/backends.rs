@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::{BackendState, Snapshot, health_name};
 use crate::backend::Backend;
+use crate::backend_pool::BackendPool;
 use crate::shared::FrontEndShared;
 use plimsoll_observe::reply::{Refused, Reply, json};
 
@@ -18,18 +19,24 @@ use plimsoll_observe::reply::{Refused, Reply, json};
 #[derive(Serialize)]
 struct Shown<'a> {
     name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<&'a str>,
     address: Option<String>,
     host: &'a str,
     unresolved: Option<String>,
     health: &'static str,
     drained: bool,
     ejected: bool,
+    slow: bool,
     takes_requests: bool,
+    full: bool,
     configured: bool,
     weight: f64,
     load: u32,
     shown_load: u32,
+    max_requests: Option<u32>,
     max_connections: u32,
+    max_waiting: u32,
     connections: u64,
     waiting_for_connection: u32,
     answers: BTreeMap<&'static str, u64>,
@@ -52,18 +59,23 @@ impl<'a> Shown<'a> {
         let answered: u64 = buckets.iter().sum();
         Self {
             name: &backend.name,
+            pool: state.pool.as_deref(),
             address: backend.address.as_ref().ok().map(ToString::to_string),
             host: &backend.authority,
             unresolved: backend.address.as_ref().err().map(|error| error.error.clone()),
             health: health_name(state.health),
             drained: backend.is_drained(),
             ejected: state.ejected,
+            slow: state.slow,
             takes_requests: state.eligible,
+            full: state.full,
             configured: !backend.is_retired(),
             weight: state.weight.as_f64(),
             load: state.load,
             shown_load: state.shown_load,
+            max_requests: backend.max_requests,
             max_connections: backend.max_connections,
+            max_waiting: backend.max_waiting,
             connections: state.connections(),
             waiting_for_connection: backend.waiting.load(std::sync::atomic::Ordering::Relaxed),
             answers: CODES
@@ -83,24 +95,24 @@ impl<'a> Shown<'a> {
 
 /// All back-ends.
 pub(super) fn list(shared: &FrontEndShared) -> Reply {
-    let snapshot = Snapshot::take(shared);
-    let shown: Vec<Shown<'_>> = snapshot.backends.iter().filter(|b| b.is_there()).map(Shown::of).collect();
+    let snapshots: Vec<Snapshot> = shared.pools().iter().map(|pool| Snapshot::take(pool)).collect();
+    let states = snapshots.iter().flat_map(|snapshot| &snapshot.backends);
+    let shown: Vec<Shown<'_>> = states.filter(|b| b.is_there()).map(Shown::of).collect();
     json(StatusCode::OK, &shown)
 }
 
 /// The back-end that a path names.
 pub(super) fn one(shared: &FrontEndShared, name: &str) -> Result<Reply, Refused> {
-    let backend = find(shared, name)?;
-    let snapshot = Snapshot::take(shared);
+    let (pool, backend) = find(shared, name)?;
+    let snapshot = Snapshot::take(&pool);
     let state = snapshot.backends.iter().find(|state| state.backend.id == backend.id);
     state.map(|state| json(StatusCode::OK, &Shown::of(state))).ok_or_else(|| unknown(shared, name))
 }
 
 /// Starts or ends draining.
 pub(super) fn set_drained(shared: &FrontEndShared, name: &str, drained: bool) -> Result<Reply, Refused> {
-    let backend = find(shared, name)?;
-    backend.set_drained(drained);
-    shared.tell_health(&backend);
+    let (pool, backend) = find(shared, name)?;
+    pool.set_drained(&backend, drained, Instant::now());
     let what = if drained { "drained" } else { "no longer drained" };
     tracing::info!(backend = &*backend.name, "back-end is {what}, by the admin API");
     one(shared, name)
@@ -108,10 +120,10 @@ pub(super) fn set_drained(shared: &FrontEndShared, name: &str, drained: bool) ->
 
 /// Sets the weight.
 pub(super) fn set_weight(shared: &FrontEndShared, name: &str, body: &[u8]) -> Result<Reply, Refused> {
-    let backend = find(shared, name)?;
+    let (pool, backend) = find(shared, name)?;
     let weight = parse_weight(body)?;
-    shared.dispatch.set_weight(backend.id, weight);
-    shared.look_after_ejected(Instant::now());
+    pool.set_weight(&backend, weight, Instant::now());
+    pool.look_after_ejected(Instant::now());
     tracing::info!(backend = &*backend.name, weight = weight.as_f64(), "weight is set, by the admin API");
     one(shared, name)
 }
@@ -139,17 +151,21 @@ fn parse_weight(body: &[u8]) -> Result<Weight, Refused> {
     Weight::new(weight).ok_or_else(|| refused("the weight is out of range"))
 }
 
-/// The configured back-end of this name, which dispatch knows as well.
-fn find(shared: &FrontEndShared, name: &str) -> Result<Arc<Backend>, Refused> {
+/// The configured back-end of this name, which dispatch knows as well, and its pool.
+fn find(shared: &FrontEndShared, name: &str) -> Result<(Arc<BackendPool>, Arc<Backend>), Refused> {
     let decoded = super::why::percent_decoded(name.as_bytes());
     let is_it = |b: &&Arc<Backend>| b.name.as_bytes() == decoded && !b.is_retired();
-    let found = shared.backends.load().iter().find(is_it).cloned();
-    let known = shared.dispatch.inspect_members(|i| i.members.len());
-    found.filter(|b| b.id.index() < known).ok_or_else(|| unknown(shared, name))
+    let of_pool = |pool: Arc<BackendPool>| {
+        let found = pool.backends.load().iter().find(is_it).cloned()?;
+        let known = pool.dispatch.inspect_members(|i| i.members.len());
+        (found.id.index() < known).then_some((pool, found))
+    };
+    shared.pools().into_iter().find_map(of_pool).ok_or_else(|| unknown(shared, name))
 }
 
 fn unknown(shared: &FrontEndShared, name: &str) -> Refused {
-    let backends = shared.backends.load();
+    let backends: Vec<Arc<Backend>> =
+        shared.pools().iter().flat_map(|pool| pool.backends.load().to_vec()).collect();
     let names: Vec<&str> = backends.iter().filter(|b| !b.is_retired()).map(|b| &*b.name).take(20).collect();
     let remedy = format!("GET /backends lists them; among them are {}", names.join(", "));
     Refused::new(StatusCode::NOT_FOUND, format!("no back-end is called `{name}`"), remedy)

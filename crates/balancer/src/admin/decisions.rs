@@ -7,6 +7,7 @@ use http::StatusCode;
 use plimsoll_config::WhenFull;
 use serde::Serialize;
 
+use crate::backend_pool::BackendPool;
 use crate::dispatch::{DataPart, LogState};
 use crate::shared::FrontEndShared;
 use plimsoll_observe::reply::{Refused, Reply, json};
@@ -43,8 +44,7 @@ pub(super) async fn state(shared: Arc<FrontEndShared>) -> Result<Reply, Refused>
 
 /// Writes what has been gathered, and tells the state afterwards.
 pub(super) async fn flush(shared: Arc<FrontEndShared>) -> Result<Reply, Refused> {
-    let written =
-        off_thread(move || shared.dispatch.sync_log().then(|| json(StatusCode::OK, &look(&shared))));
+    let written = off_thread(move || sync_logs(&shared).then(|| json(StatusCode::OK, &look(&shared))));
     written.await?.ok_or_else(|| {
         let remedy = "configure [decision_log] with its directory, and reload";
         Refused::new(StatusCode::CONFLICT, "there is no decision log", remedy)
@@ -65,9 +65,11 @@ fn look(shared: &FrontEndShared) -> Shown {
     let config = shared.config.load_full();
     let log = config.decision_log.as_ref();
     let mut state = LogState::default();
-    shared.dispatch.parts().iter().for_each(|part| state.add(part.inspect(|i| i.log_state())));
-    let parts = shared.dispatch.parts().len();
-    let (files, error) = match log.map(|log| files_of(parts, &log.directory)) {
+    let pools = shared.pools();
+    for part in pools.iter().flat_map(|pool| pool.dispatch.parts()) {
+        state.add(part.inspect(|i| i.log_state()));
+    }
+    let (files, error) = match log.map(|log| files_of_all(&pools, &log.directory)) {
         None => (Vec::new(), None),
         Some(Ok(files)) => (files, None),
         Some(Err(error)) => (Vec::new(), Some(error.to_string())),
@@ -88,6 +90,25 @@ fn look(shared: &FrontEndShared) -> Shown {
         errors: state.errors,
         last_error: state.last_error.or(error),
     }
+}
+
+/// Writes what all pools have gathered; false where there is no log.
+fn sync_logs(shared: &FrontEndShared) -> bool {
+    // Each of them.
+    shared.pools().iter().filter(|pool| pool.dispatch.sync_log()).count() > 0
+}
+
+/// The files of all pools, those beside the first one each in a directory of its own.
+fn files_of_all(pools: &[Arc<BackendPool>], directory: &Path) -> std::io::Result<Vec<LogFile>> {
+    let mut all = Vec::new();
+    for pool in pools.iter().filter(|pool| !pool.is_leaving()) {
+        let config = pool.config.load();
+        let Some(log) = &config.decision_log else { continue };
+        let within = log.directory.strip_prefix(directory).unwrap_or(Path::new(""));
+        let named = |file: LogFile| LogFile { name: within.join(file.name).display().to_string(), ..file };
+        all.extend(files_of(pool.dispatch.parts().len(), &log.directory)?.into_iter().map(named));
+    }
+    Ok(all)
 }
 
 /// The files of all partitions, each of which has a directory where there are several.

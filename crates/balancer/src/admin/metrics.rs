@@ -3,18 +3,19 @@
 use std::fmt::Error;
 use std::sync::Arc;
 
-use plimsoll_policy::Health;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 
 use super::backends::CODES;
+use super::compressed::CompressionSample;
 use super::directory::DirectorySample;
 use super::load_information::LoadInformationSample;
-use super::snapshot::{BackendState, Snapshot, health_name};
+use super::snapshot::{BackendState, OtherPool, Snapshot};
+use crate::backend_pool::BackendPool;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
-use crate::metrics::{BUCKETS_US, BackendCounts, SharedCounter, WorkerCounts};
+use crate::metrics::{SharedCounter, WorkerCounts};
 use crate::peers::Peers;
 use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
@@ -50,6 +51,10 @@ struct Totals {
 
 struct Sample {
     snapshot: Snapshot,
+    /// Of the other pools.
+    others: Vec<OtherPool>,
+    /// By route.
+    routes: Vec<(String, u64)>,
     totals: Totals,
     connections_limit: usize,
     speaks_tls: bool,
@@ -58,6 +63,7 @@ struct Sample {
     systems: Arc<MechanismSystems>,
     peers: Option<Arc<Peers>>,
     directory: Option<DirectorySample>,
+    compression: Option<CompressionSample>,
     load_information: Option<LoadInformationSample>,
 }
 
@@ -76,7 +82,17 @@ impl Sample {
         let accepted = sum(|c| &c.accepted);
         let config = shared.config.load();
         let snapshot = Snapshot::take(shared);
+        let others = shared.others.load();
+        let other = |pool: &Arc<BackendPool>| OtherPool {
+            name: pool.name().to_owned(),
+            policy: pool.config.load().policy.spec.name,
+            snapshot: Snapshot::take(pool),
+        };
+        let routing = shared.routing.load();
+        let routes = routing.iter().flat_map(|routing| routing.counts());
         Self {
+            others: others.iter().map(other).collect(),
+            routes: routes.map(|(name, taken)| (name.to_owned(), taken)).collect(),
             totals: Totals {
                 requests: std::array::from_fn(|i| shared.counts.iter().map(|c| c.requests[i].get()).sum()),
                 retried: sum(|c| &c.retried),
@@ -100,6 +116,7 @@ impl Sample {
             process: ProcessUsage::now(),
             systems: Arc::clone(systems),
             peers: shared.peers.clone(),
+            compression: CompressionSample::take(shared),
             directory: shared.directory.get().map(DirectorySample::take),
             load_information: LoadInformationSample::take(
                 &shared.load_information,
@@ -119,13 +136,23 @@ impl Sample {
             "Requests that more than one back-end was tried for",
             totals.retried,
         )?;
-        let counts = self.snapshot.counts;
-        out.counter("plimsoll_requests_waited", "Requests that had to wait for room", counts.waited)?;
-        out.counter(
+        self.count(out, "plimsoll_requests_waited", "Requests that had to wait for room", |s| {
+            s.counts.waited
+        })?;
+        self.count(
+            out,
             "plimsoll_requests_refused",
             "Requests refused because the queue was full or no back-end took them",
-            counts.refused,
+            |s| s.counts.refused,
         )?;
+        super::retries::encode(&self.snapshot, &self.others, out)?;
+        if !self.routes.is_empty() {
+            out.counters(
+                "plimsoll_route_requests",
+                "Requests that a route took; without a name those that none took",
+                || self.routes.iter().map(|(name, taken)| ([("route", name.as_str())], *taken)),
+            )?;
+        }
         out.counters(
             "plimsoll_refusals",
             "Requests that the front-end itself answered, and connections that it ended or had wait, by reason",
@@ -136,7 +163,9 @@ impl Sample {
                     .map(|(r, &n)| ([("reason", r.name())], n))
             },
         )?;
-        out.gauge("plimsoll_requests_waiting", "Requests that wait for room", self.snapshot.waiting as u64)?;
+        self.gauge(out, "plimsoll_requests_waiting", "Requests that wait for room", |s| {
+            Some(s.waiting as u64)
+        })?;
         if self.speaks_tls {
             out.counters(
                 "plimsoll_tls_handshakes",
@@ -166,32 +195,71 @@ impl Sample {
         )
     }
 
+    /// A counter of each pool, that of the first one without a label.
+    fn count(
+        &self,
+        out: &mut Out<'_>,
+        name: &str,
+        help: &str,
+        of: impl Fn(&Snapshot) -> u64,
+    ) -> Result<(), Error> {
+        let others = self.others.iter().map(|other| ([("pool", other.name.as_str())], of(&other.snapshot)));
+        out.counter_and(name, help, of(&self.snapshot), others)
+    }
+
+    /// A gauge of each pool that has it, that of the first one without a label.
+    fn gauge(
+        &self,
+        out: &mut Out<'_>,
+        name: &str,
+        help: &str,
+        of: impl Fn(&Snapshot) -> Option<u64>,
+    ) -> Result<(), Error> {
+        let other = |other: &'_ OtherPool| of(&other.snapshot);
+        let others = self.others.iter().filter_map(|o| Some(([("pool", o.name.as_str())], other(o)?)));
+        out.gauge_and(name, help, of(&self.snapshot), others)
+    }
+
+    /// Each pool: its label if it is not the first one, its policy, and its state.
+    fn pools(&self) -> impl Iterator<Item = (Option<&str>, &'static str, &Snapshot)> {
+        let others =
+            self.others.iter().map(|other| (Some(other.name.as_str()), other.policy, &other.snapshot));
+        std::iter::once((None, self.policy, &self.snapshot)).chain(others)
+    }
+
     fn dispatch(&self, out: &mut Out<'_>) -> Result<(), Error> {
-        let state = &self.snapshot;
-        out.counter("plimsoll_decisions", "Requests that the policy assigned", state.counts.assigned)?;
-        out.gauge("plimsoll_load", "Requests assigned and not completed", state.total_load)?;
-        if let Some(limit) = state.admission_limit {
-            out.gauge("plimsoll_admission_limit", "Requests let into the cluster at once", limit)?;
-        }
-        out.gauges("plimsoll_policy_info", "The policy", || [([("policy", self.policy)], 1)])?;
+        self.count(out, "plimsoll_decisions", "Requests that the policy assigned", |s| s.counts.assigned)?;
+        self.gauge(out, "plimsoll_load", "Requests assigned and not completed", |s| Some(s.total_load))?;
+        self.gauge(out, "plimsoll_admission_limit", "Requests let into the cluster at once", |s| {
+            s.admission_limit
+        })?;
+        let labels = |pool: Option<&str>, policy: &str| -> Vec<(&'static str, String)> {
+            let pool = pool.map(|pool| ("pool", pool.to_owned()));
+            std::iter::once(("policy", policy.to_owned())).chain(pool).collect()
+        };
+        out.gauges("plimsoll_policy_info", "The policy", || {
+            self.pools().map(|(pool, policy, _)| (labels(pool, policy), 1))
+        })?;
         out.gauges("plimsoll_policy_stat", "What the policy counts, by its own names", || {
-            state.stats.iter().map(|stat| {
-                let partition = stat.partition.map(|partition| ("partition", partition.to_string()));
-                let labels = [("policy", self.policy.to_owned()), ("stat", stat.name.to_owned())];
-                (labels.into_iter().chain(partition).collect::<Vec<_>>(), stat.value)
+            self.pools().flat_map(|(pool, policy, state)| {
+                state.stats.iter().map(move |stat| {
+                    let mut labels = labels(pool, policy);
+                    labels.insert(1, ("stat", stat.name.to_owned()));
+                    labels.extend(stat.partition.map(|partition| ("partition", partition.to_string())));
+                    (labels, stat.value)
+                })
             })
         })?;
-        out.gauge(
-            "plimsoll_policy_tracked_targets",
-            "Targets of which the policy keeps state",
-            state.tracked_targets as u64,
-        )?;
+        self.gauge(out, "plimsoll_policy_tracked_targets", "Targets of which the policy keeps state", |s| {
+            Some(s.tracked_targets as u64)
+        })?;
         out.counter(
             "plimsoll_decision_log_dropped_chunks",
             "Chunks of the decision log that could not be written",
-            state.log.dropped_chunks,
+            self.pools().map(|(_, _, s)| s.log.dropped_chunks).sum::<u64>(),
         )?;
-        out.counter("plimsoll_decision_log_errors", "Failures to write the decision log", state.log.errors)?;
+        let errors = self.pools().map(|(_, _, s)| s.log.errors).sum::<u64>();
+        out.counter("plimsoll_decision_log_errors", "Failures to write the decision log", errors)?;
         self.shadow(out)
     }
 
@@ -217,87 +285,8 @@ impl Sample {
         })
     }
 
-    fn backends(&self, out: &mut Out<'_>) -> Result<(), Error> {
-        const STATES: [Health; 3] = [Health::Up, Health::Draining, Health::Down];
-        let all = || self.snapshot.backends.iter();
-        let there = || all().filter(|b| b.is_there());
-        out.gauges("plimsoll_backend_load", "Requests assigned and not completed", || {
-            there().map(|b| (named(b), u64::from(b.load)))
-        })?;
-        out.gauges("plimsoll_backend_shown_load", "The load that the policy sees", || {
-            there().map(|b| (named(b), u64::from(b.shown_load)))
-        })?;
-        out.gauges(
-            "plimsoll_backend_state",
-            "1 for the state that the back-end is in, 0 for the others",
-            || {
-                there().flat_map(|b| {
-                    STATES.map(|state| {
-                        let labels = [("backend", &*b.backend.name), ("state", health_name(state))];
-                        (labels, u64::from(b.health == state))
-                    })
-                })
-            },
-        )?;
-        out.gauges(
-            "plimsoll_backend_ejected",
-            "1 while it takes only trials, because it failed requests",
-            || there().map(|b| (named(b), u64::from(b.ejected))),
-        )?;
-        out.gauges(
-            "plimsoll_backend_unresolved",
-            "1 while it is down because its name leads to no address",
-            || there().map(|b| (named(b), u64::from(b.backend.address.is_err()))),
-        )?;
-        out.gauges("plimsoll_backend_weight", "Weight", || there().map(|b| (named(b), b.weight.as_f64())))?;
-        out.gauges("plimsoll_backend_connections_open", "Connections open to the back-end", || {
-            there().map(|b| (named(b), b.connections()))
-        })?;
-        out.gauges("plimsoll_backend_connections_limit", "Connections that may be open to it", || {
-            there().map(|b| (named(b), u64::from(b.backend.max_connections)))
-        })?;
-        out.counters(
-            "plimsoll_backend_responses",
-            "Responses passed on, by the class of their status",
-            || {
-                all().flat_map(|b| {
-                    let code = |i: usize| [("backend", &*b.backend.name), ("code", CODES[i])];
-                    (0..CODES.len()).map(move |i| (code(i), b.sum(|c| &c.answers[i])))
-                })
-            },
-        )?;
-        self.backend_counters(out)?;
-        out.histograms(
-            "plimsoll_backend_response_time",
-            "From request head to response end",
-            &BUCKETS_US,
-            || all().map(|b| (named(b), b.histogram(|c| &c.response_time))),
-        )?;
-        out.histograms(
-            "plimsoll_backend_first_byte",
-            "From the choice of the back-end to its response head",
-            &BUCKETS_US,
-            || all().map(|b| (named(b), b.histogram(|c| &c.first_byte))),
-        )
-    }
-
-    fn backend_counters(&self, out: &mut Out<'_>) -> Result<(), Error> {
-        let mut sums = |name, help, of: fn(&BackendCounts) -> &SharedCounter| {
-            out.counters(name, help, || self.snapshot.backends.iter().map(|b| (named(b), b.sum(of))))
-        };
-        sums("plimsoll_backend_failures", "Requests that ended without a whole answer of it", |c| &c.failed)?;
-        sums(
-            "plimsoll_backend_attempts_failed",
-            "Requests that failed there, repeated ones included",
-            |c| &c.attempts_failed,
-        )?;
-        sums("plimsoll_backend_ejections", "Times that it was ejected", |c| &c.ejections)?;
-        sums("plimsoll_backend_content_bytes", "Content passed on to clients", |c| &c.content_bytes)?;
-        sums("plimsoll_backend_connections_opened", "Connections opened to it", |c| &c.connections)?;
-        sums("plimsoll_backend_connections_failed", "Connections that could not be opened", |c| {
-            &c.connect_failures
-        })?;
-        sums("plimsoll_backend_health_checks_failed", "Health checks that failed", |c| &c.checks_failed)
+    fn all_backends(&self) -> impl Iterator<Item = &BackendState> {
+        self.pools().flat_map(|(_, _, snapshot)| &snapshot.backends)
     }
 }
 
@@ -306,7 +295,8 @@ impl Collector for Sample {
         let mut out = Out::new(encoder);
         self.clients(&mut out)?;
         self.dispatch(&mut out)?;
-        self.backends(&mut out)?;
+        let backends: Vec<&BackendState> = self.all_backends().collect();
+        super::backend_metrics::encode(&backends, &mut out)?;
         Mechanisms::encode(&self.systems, &mut out)?;
         super::agents::encode(&self.snapshot, &mut out)?;
         if let Some(peers) = &self.peers {
@@ -315,13 +305,12 @@ impl Collector for Sample {
         if let Some(directory) = &self.directory {
             directory.encode(&mut out)?;
         }
+        if let Some(compression) = &self.compression {
+            compression.encode(&mut out)?;
+        }
         if let Some(load_information) = &self.load_information {
             load_information.encode(&mut out)?;
         }
         self.process.encode(&mut out)
     }
-}
-
-fn named(b: &BackendState) -> [(&'static str, &str); 1] {
-    [("backend", &b.backend.name)]
 }

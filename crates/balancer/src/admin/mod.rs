@@ -1,20 +1,26 @@
 //! The admin API: HTTP on the control thread, off the path of requests, bounded in connections, bytes and time.
 
 mod agents;
+mod backend_metrics;
 mod backends;
+mod compressed;
 mod decisions;
 mod directory;
 mod flows;
+pub(crate) mod fuzzed;
 mod load_information;
 mod metrics;
+mod of_pool;
 mod passed;
 mod peers;
 mod policy;
 mod refused;
+mod retries;
 mod route;
 mod snapshot;
 mod tables;
 mod why;
+mod why_route;
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -21,7 +21,7 @@ pub(super) fn answer(systems: &MechanismSystems, query: Option<&str>) -> Result<
     Ok(json_line(StatusCode::OK, &direct.passed_since(after)))
 }
 
-fn after(query: &str) -> Option<u64> {
+pub(super) fn after(query: &str) -> Option<u64> {
     let mut after = 0;
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         after = value.parse().ok().filter(|_| key == "after")?;

@@ -7,9 +7,10 @@ use plimsoll_decisions::Score;
 use plimsoll_policy::params::ParamValue;
 use serde::Serialize;
 
+use super::of_pool::of_query;
 use super::snapshot::Snapshot;
 use crate::shared::FrontEndShared;
-use plimsoll_observe::reply::{Reply, json};
+use plimsoll_observe::reply::{Refused, Reply, json};
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -59,9 +60,10 @@ impl<'a> ShownScore<'a> {
 }
 
 /// The policy's state.
-pub(super) fn state(shared: &FrontEndShared) -> Reply {
-    let config = shared.config.load_full();
-    let snapshot = Snapshot::take(shared);
+pub(super) fn state(shared: &FrontEndShared, query: Option<&str>) -> Result<Reply, Refused> {
+    let (pool, _) = of_query(shared, query)?;
+    let config = pool.config.load_full();
+    let snapshot = Snapshot::take(&pool);
     let shown = Shown {
         name: config.policy.spec.name,
         summary: config.policy.spec.summary,
@@ -83,5 +85,5 @@ pub(super) fn state(shared: &FrontEndShared) -> Reply {
             shadow: ShownScore::of(&s.shadow),
         }),
     };
-    json(StatusCode::OK, &shown)
+    Ok(json(StatusCode::OK, &shown))
 }

@@ -11,6 +11,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use super::{backends, decisions, flows, metrics, passed, policy, refused, tables, why};
+use crate::backend_pool::BackendPool;
 use crate::mechanism::registry::MechanismSystems;
 use crate::shared::FrontEndShared;
 use plimsoll_observe::guard;
@@ -35,6 +36,7 @@ POST /backends/NAME/undrain    takes requests again
 GET  /policy                   the policy, its parameters and its state in numbers
 GET  /policy/tables            what else there is to see of it, such as boundaries
 GET  /why?target=/path         what the policy holds about a target
+GET  /why?host=HOST&path=/path which route, pool and back-ends such a request has
 GET  /refusals                 what was refused, why, and what to change
 GET  /flows                    connections that back-ends have
 GET  /passed?after=0           requests that the switch has seen since, and starts to keep them
@@ -43,7 +45,7 @@ POST /decisions/flush          writes what the decision log has gathered
 ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Route<'a> {
+pub(super) enum Route<'a> {
     Index,
     Metrics,
     Healthz,
@@ -63,7 +65,7 @@ enum Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    fn of(path: &'a str) -> Option<Self> {
+    pub(super) fn of(path: &'a str) -> Option<Self> {
         Some(match path {
             "/" => Self::Index,
             "/metrics" => Self::Metrics,
@@ -170,8 +172,8 @@ fn look(shared: &FrontEndShared, route: Route<'_>, parts: &Parts) -> Result<Repl
         Route::Readyz => Ok(ready(shared)),
         Route::Backends => Ok(backends::list(shared)),
         Route::Backend(name) => backends::one(shared, name),
-        Route::Policy => Ok(policy::state(shared)),
-        Route::Tables => Ok(tables::all(shared)),
+        Route::Policy => policy::state(shared, parts.uri.query()),
+        Route::Tables => tables::all(shared, parts.uri.query()),
         Route::Why => why::answer(shared, parts.uri.query()),
         Route::Refusals => Ok(refused::list(shared)),
         // Answered before.
@@ -190,8 +192,10 @@ fn ready(shared: &FrontEndShared) -> Reply {
     if shared.stopping.load(Ordering::Relaxed) {
         return not("the front-end is stopping");
     }
-    let mut parts = shared.dispatch.parts().iter();
-    if parts.all(|part| part.inspect(|i| i.view.eligible()) == 0) {
+    let is_bare = |pool: &Arc<BackendPool>| {
+        pool.dispatch.parts().iter().all(|part| part.inspect(|i| i.view.eligible()) == 0)
+    };
+    if shared.pools().iter().all(is_bare) {
         not("no back-end takes requests")
     } else {
         text(StatusCode::OK, "ready\n")

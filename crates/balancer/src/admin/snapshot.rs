@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use plimsoll_config::PoolName;
 use plimsoll_decisions::ShadowScore;
 use plimsoll_policy::{BackendId, Health, PolicyTable, TargetId, Weight};
 
 use crate::backend::Backend;
+use crate::backend_pool::{BackendPool, FIRST_POOL};
 use crate::dispatch::{Dispatch, DispatchCounts, Inspection, LogState};
 use crate::metrics::{BackendCounts, Histogram, SharedCounter};
-use crate::shared::FrontEndShared;
+use crate::retry_budget::RetryCounts;
 
 /// One back-end.
 pub(super) struct BackendState {
@@ -21,10 +23,16 @@ pub(super) struct BackendState {
     pub(super) health: Health,
     /// Whether it takes new requests.
     pub(super) eligible: bool,
+    /// Whether it takes none because it has as many as it may.
+    pub(super) full: bool,
     /// Whether it takes only trials, because it failed requests.
     pub(super) ejected: bool,
+    /// Whether that is because it is slow.
+    pub(super) slow: bool,
     /// Whether it holds the partition, or one of those, that this is about.
     pub(super) holds: bool,
+    /// The name of its pool, if that is not the first one.
+    pub(super) pool: Option<PoolName>,
 }
 
 /// A number that a policy tells of itself.
@@ -53,10 +61,19 @@ pub(super) struct Snapshot {
     pub(super) admission_limit: Option<u64>,
     pub(super) waiting: usize,
     pub(super) counts: DispatchCounts,
+    /// Of the pool, whatever the partition.
+    pub(super) retries: RetryCounts,
     pub(super) stats: Vec<PolicyStat>,
     pub(super) tracked_targets: usize,
     pub(super) shadow: Option<ShadowScore>,
     pub(super) log: LogState,
+}
+
+/// A pool beside the first one.
+pub(super) struct OtherPool {
+    pub(super) name: String,
+    pub(super) policy: &'static str,
+    pub(super) snapshot: Snapshot,
 }
 
 /// The state of one target.
@@ -66,13 +83,13 @@ pub(super) struct TargetState {
 }
 
 impl Snapshot {
-    pub(super) fn take(shared: &FrontEndShared) -> Self {
-        Self::of_all(shared, |_| ()).0
+    pub(super) fn take(pool: &BackendPool) -> Self {
+        Self::of_all(pool, |_| ()).0
     }
 
     /// The same, with what else there is to see of the policy's state.
-    pub(super) fn with_tables(shared: &FrontEndShared) -> (Self, Vec<PolicyTable>) {
-        let (snapshot, of_parts) = Self::of_all(shared, |i| i.policy.tables());
+    pub(super) fn with_tables(pool: &BackendPool) -> (Self, Vec<PolicyTable>) {
+        let (snapshot, of_parts) = Self::of_all(pool, |i| i.policy.tables());
         let mut tables: Vec<PolicyTable> = Vec::new();
         for table in of_parts.into_iter().flatten() {
             match tables.iter_mut().find(|known| known.name == table.name) {
@@ -84,23 +101,19 @@ impl Snapshot {
     }
 
     /// The state of one partition, with what is known of a target of it at that moment.
-    pub(super) fn with_target(
-        shared: &FrontEndShared,
-        partition: u16,
-        target: TargetId,
-    ) -> (Self, TargetState) {
-        let backends = shared.backends.load_full();
-        Self::of_part(shared, &backends, (partition, shared.dispatch.part(partition)), |i| TargetState {
+    pub(super) fn with_target(pool: &BackendPool, partition: u16, target: TargetId) -> (Self, TargetState) {
+        let backends = pool.backends.load_full();
+        Self::of_part(pool, &backends, (partition, pool.dispatch.part(partition)), |i| TargetState {
             server_set: i.policy.server_set(target),
             known_size_bytes: i.known_size_bytes(target),
         })
     }
 
     /// All partitions together.
-    fn of_all<T>(shared: &FrontEndShared, look: impl Fn(&Inspection<'_>) -> T) -> (Self, Vec<T>) {
-        let backends = shared.backends.load_full();
-        let parts = (0..).zip(shared.dispatch.parts());
-        let mut of_parts = parts.map(|part| Self::of_part(shared, &backends, part, &look));
+    fn of_all<T>(pool: &BackendPool, look: impl Fn(&Inspection<'_>) -> T) -> (Self, Vec<T>) {
+        let backends = pool.backends.load_full();
+        let parts = (0..).zip(pool.dispatch.parts());
+        let mut of_parts = parts.map(|part| Self::of_part(pool, &backends, part, &look));
         let Some((mut all, first)) = of_parts.next() else { unreachable!("there is one part at least") };
         let mut looks = vec![first];
         for (partition, (part, look)) in (1..).zip(of_parts) {
@@ -111,13 +124,15 @@ impl Snapshot {
     }
 
     fn of_part<T>(
-        shared: &FrontEndShared,
+        pool: &BackendPool,
         backends: &[Arc<Backend>],
         (partition, part): (u16, &Arc<Dispatch>),
         look: impl FnOnce(&Inspection<'_>) -> T,
     ) -> (Self, T) {
-        let several = shared.dispatch.parts().len() > 1;
-        let holds: Vec<bool> = backends.iter().map(|b| shared.dispatch.held(b.id).has(partition)).collect();
+        let several = pool.dispatch.parts().len() > 1;
+        let pool_name = (pool.number != FIRST_POOL).then(|| PoolName::from(pool.name()));
+        let retries = pool.retries();
+        let holds: Vec<bool> = backends.iter().map(|b| pool.dispatch.held(b.id).has(partition)).collect();
         part.inspect(|i| {
             let state = |(backend, &holds): (&Arc<Backend>, &bool)| {
                 let id = backend.id;
@@ -129,8 +144,11 @@ impl Snapshot {
                     weight: i.view.weight(id),
                     health: i.view.health(id),
                     eligible: i.view.is_eligible(id),
+                    full: i.view.is_full(id),
                     ejected: backend.is_ejected(),
+                    slow: backend.is_slow(),
                     holds,
+                    pool: pool_name.clone(),
                 })
             };
             let stat = |(name, value)| PolicyStat { name, partition: several.then_some(partition), value };
@@ -140,6 +158,7 @@ impl Snapshot {
                 admission_limit: (i.admission_limit < u64::MAX).then_some(i.admission_limit),
                 waiting: i.waiting,
                 counts: i.counts,
+                retries,
                 stats: i.policy.stats().into_iter().map(stat).collect(),
                 tracked_targets: i.policy.tracked_targets(),
                 shadow: i.shadow(),
@@ -157,6 +176,7 @@ impl Snapshot {
             all.load += one.load;
             all.shown_load = all.shown_load.max(one.shown_load);
             all.eligible |= one.eligible;
+            all.full |= one.full;
             if one.holds && !all.holds {
                 (all.health, all.holds) = (one.health, true);
             }
@@ -173,6 +193,15 @@ impl Snapshot {
 }
 
 impl BackendState {
+    /// Its labels in metrics.
+    pub(super) fn labels<'a>(
+        &'a self,
+        more: Option<(&'static str, &'a str)>,
+    ) -> Vec<(&'static str, &'a str)> {
+        let pool = self.pool.as_deref().map(|pool| ("pool", pool));
+        std::iter::once(("backend", &*self.backend.name)).chain(pool).chain(more).collect()
+    }
+
     /// Whether there is something to tell: it is configured, or still finishes requests.
     pub(super) fn is_there(&self) -> bool {
         !self.backend.is_retired() || self.load > 0

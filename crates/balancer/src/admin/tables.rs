@@ -6,9 +6,10 @@ use plimsoll_policy::PolicyTable;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::of_pool::of_query;
 use super::snapshot::Snapshot;
 use crate::shared::FrontEndShared;
-use plimsoll_observe::reply::{Reply, json_line};
+use plimsoll_observe::reply::{Refused, Reply, json_line};
 
 /// Rows of a table that are shown; the last ones, where there are more.
 const MOST_ROWS: usize = 4096;
@@ -51,14 +52,15 @@ struct ShownTable {
 }
 
 /// All tables of the policy.
-pub(super) fn all(shared: &FrontEndShared) -> Reply {
-    let config = shared.config.load();
+pub(super) fn all(shared: &FrontEndShared, query: Option<&str>) -> Result<Reply, Refused> {
+    let (pool, _) = of_query(shared, query)?;
+    let config = pool.config.load();
     let policy = config.policy.spec.name;
-    let (snapshot, tables) = Snapshot::with_tables(shared);
+    let (snapshot, tables) = Snapshot::with_tables(&pool);
     let names: Vec<&str> = snapshot.backends.iter().map(|b| &*b.backend.name).collect();
     let names = TableNames { backends: &names, classes: config.classes.as_ref() };
     let tables = tables.iter().map(|table| shown(table, names)).collect();
-    json_line(StatusCode::OK, &Shown { policy, tables })
+    Ok(json_line(StatusCode::OK, &Shown { policy, tables }))
 }
 
 fn shown(table: &PolicyTable, names: TableNames<'_>) -> ShownTable {

@@ -1,15 +1,21 @@
 //! `/why`: the policy's state of one target, in numbers and in words.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::StatusCode;
 use plimsoll_config::{Config, TargetKey};
-use plimsoll_policy::{BackendId, Health};
+use plimsoll_policy::{BackendId, Health, TargetId};
 use serde::Serialize;
 
+use super::of_pool::of_query;
 use super::refused::{self, ShownRefusals};
+use super::retries::{self, ShownRetries};
 use super::snapshot::{BackendState, Snapshot, TargetState, health_name};
+use super::why_route::{self, AskedRequest, ShownRoute};
+use crate::backend_pool::{BackendPool, FIRST_POOL};
 use crate::http::key;
+use crate::http::route_path::without_query;
 use crate::shared::FrontEndShared;
 use plimsoll_observe::reply::{Refused, Reply, json};
 
@@ -20,6 +26,10 @@ struct Shown<'a> {
     target_key: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     partition: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    route: Option<ShownRoute>,
     policy: &'static str,
     keeps_assignments: bool,
     known_size_bytes: Option<u64>,
@@ -29,6 +39,7 @@ struct Shown<'a> {
     load: u64,
     admission_limit: Option<u64>,
     waiting: usize,
+    retries: ShownRetries,
     backends: Vec<ShownBackend<'a>>,
     refusals: Vec<ShownRefusals>,
     explanation: String,
@@ -39,23 +50,59 @@ struct ShownBackend<'a> {
     name: &'a str,
     in_server_set: bool,
     takes_requests: bool,
+    full: bool,
     ejected: bool,
     health: &'static str,
     weight: f64,
     load: u32,
 }
 
+/// What is asked about.
+struct Asked<'a> {
+    pool: Arc<BackendPool>,
+    target: Cow<'a, [u8]>,
+    id: TargetId,
+    partition: u16,
+    /// The route that leads to it, and in words why.
+    route: Option<ShownRoute>,
+    led: String,
+}
+
 /// Answers the query of a request to `/why`.
 pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Reply, Refused> {
-    let config = shared.config.load_full();
+    if let Some(rest) = query.and_then(|query| query.strip_prefix("host=")) {
+        return match why_route::asked(shared, rest)? {
+            AskedRequest::Answered(reply) => Ok(reply),
+            AskedRequest::Passed { pool, host, path_query, route, led } => {
+                let config = pool.config.load_full();
+                let key = (&config.target.key, &pool.hash);
+                let id = key::target(key, path_query, host, &[]);
+                let partition = key::partition(key, path_query, host, &[]);
+                let target = match &config.target.key {
+                    TargetKey::Path => Cow::Borrowed(without_query(path_query)),
+                    TargetKey::HostPath => Cow::Owned([&host.to_ascii_lowercase()[..], path_query].concat()),
+                    _ => Cow::Borrowed(path_query),
+                };
+                Ok(tell(shared, Asked { pool, target, id, partition, route, led }))
+            }
+        };
+    }
+    let (pool, query) = of_query(shared, query)?;
+    let config = pool.config.load_full();
     let target = target(&config.target.key, query)?;
-    let id = key::of_text((&config.target.key, &shared.hash), &target);
-    let Some(partition) = key::partition_of_text((&config.target.key, &shared.hash), &target) else {
+    let id = key::of_text((&config.target.key, &pool.hash), &target);
+    let Some(partition) = key::partition_of_text((&config.target.key, &pool.hash), &target) else {
         let remedy = "write `by = \"target\"` in [partitions], or look at `/backends`";
         let error = "the partition follows from the path, which is not in the target";
         return Err(Refused::new(StatusCode::BAD_REQUEST, error, remedy));
     };
-    let (mut snapshot, of_target) = Snapshot::with_target(shared, partition, id);
+    Ok(tell(shared, Asked { pool, target, id, partition, route: None, led: String::new() }))
+}
+
+fn tell(shared: &FrontEndShared, asked: Asked<'_>) -> Reply {
+    let Asked { pool, target, id, partition, route, led } = asked;
+    let config = pool.config.load_full();
+    let (mut snapshot, of_target) = Snapshot::with_target(&pool, partition, id);
     snapshot.backends.retain(|b| b.holds);
     let in_set = |b: &BackendState| of_target.server_set.contains(&b.backend.id);
     let there = snapshot.backends.iter().filter(|b| b.is_there() || in_set(b));
@@ -63,6 +110,7 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         name: &b.backend.name,
         in_server_set: in_set(b),
         takes_requests: b.eligible,
+        full: b.full,
         ejected: b.ejected,
         health: health_name(b.health),
         weight: b.weight.as_f64(),
@@ -75,7 +123,8 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         target: String::from_utf8_lossy(&target),
         target_id: format!("{:016x}", id.0),
         target_key: config.target.key.to_string(),
-        partition: shared.hash.partitioning().map(|_| partition),
+        partition: pool.hash.partitioning().map(|_| partition),
+        pool: (pool.number != FIRST_POOL).then(|| pool.name()),
         policy: config.policy.spec.name,
         keeps_assignments: keeps_assignments(&snapshot, &of_target),
         known_size_bytes: of_target.known_size_bytes,
@@ -84,11 +133,13 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         load: snapshot.total_load,
         admission_limit: snapshot.admission_limit,
         waiting: snapshot.waiting,
+        retries: ShownRetries::of(snapshot.retries),
         backends: backends.collect(),
-        explanation: explain(&config, &snapshot, &of_target) + &in_words(&refusals),
+        explanation: led + &explain(&config, &snapshot, &of_target) + &in_words(&refusals),
         refusals,
+        route,
     };
-    Ok(json(StatusCode::OK, &shown))
+    json(StatusCode::OK, &shown)
 }
 
 /// The class of a GET for a target that is a path.
@@ -135,6 +186,7 @@ fn explain(config: &Config, snapshot: &Snapshot, target: &TargetState) -> String
     };
     out.push(' ');
     out.push_str(&now(snapshot));
+    out.push_str(retries::in_words(snapshot));
     out
 }
 
@@ -170,7 +222,9 @@ fn now(snapshot: &Snapshot) -> String {
 fn state_in_words(b: &BackendState) -> String {
     let state = match b.health {
         Health::Up if b.eligible => "",
+        Health::Up if b.full => ", full",
         Health::Up => ", of weight 0",
+        Health::Draining if b.slow => ", ejected because it was slow",
         Health::Draining if b.ejected => ", ejected because it failed requests",
         Health::Draining => ", draining",
         Health::Down => ", down",
@@ -180,7 +234,7 @@ fn state_in_words(b: &BackendState) -> String {
 
 /// What `target=` gives: the rest of the query, so that a target with `&` in it can be written as it is. Where targets
 /// are paths it stands for itself when it looks like one; otherwise its percent-encoding is undone once.
-fn target<'a>(key: &TargetKey, query: Option<&'a str>) -> Result<Cow<'a, [u8]>, Refused> {
+pub(super) fn target<'a>(key: &TargetKey, query: Option<&'a str>) -> Result<Cow<'a, [u8]>, Refused> {
     let example = match key {
         TargetKey::Path => "/path",
         TargetKey::PathQuery => "/path?query",

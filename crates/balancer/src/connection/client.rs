@@ -8,42 +8,32 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 
-use super::read_body::{NoBody, read_body};
-use super::read_head::{NoHead, read_head};
+use super::read_body::{NoBody, join_body, read_body};
+use super::read_head::read_head;
 use super::service::ConnectionService;
+use super::then::{GoesOn, Then};
 use crate::accepted::{Accepted, Start};
 use crate::account::{Account, End};
 use crate::http::class;
 use crate::http::placed::mark_placed;
 use crate::http::request::{self as http_request, RequestHead};
 use crate::http::{Framing, HttpVersion, RequestRefusal};
+use crate::http2;
 use crate::mechanism::carry::{ClientRequest, Mechanism};
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
+use crate::rate_limit::client_address;
 use crate::refusal_reason::RefusalReason;
 use crate::request::{self, Ended};
+use crate::routing::Routing;
 use crate::worker::Scratch;
-
-/// A small body that has arrived with its head goes to the back-end in one piece with it.
-const JOINED_BODY_BYTES: u64 = 4096;
 
 /// Why a request that a peer has placed is refused.
 const PLACED: &str =
     "the request was placed already: the address of a back-end leads to a front-end beside this one";
 
-/// What happens to the client's connection after a request.
-pub(super) enum Then<P> {
-    Keep,
-    /// Closed gracefully, discarding the rest of what the client sends.
-    Close,
-    /// Already over.
-    Over,
-    /// Cut, so that nobody takes a partial response for a complete one.
-    Cut,
-    /// It leaves, with the request.
-    Leave(P),
-}
+const BODY_TOO_LARGE: RequestRefusal = RequestRefusal::of(413, "the request's body is larger than allowed");
 
 pub(super) struct Client<'a, M, C: ClientIo> {
     pub(super) service: &'a ConnectionService<M>,
@@ -56,6 +46,8 @@ pub(super) struct Client<'a, M, C: ClientIo> {
     raw: Vec<u8>,
     /// A response is under way: if the connection ends now, it must not look complete.
     answering: bool,
+    /// The configuration is that of a route.
+    is_routed: bool,
 }
 
 impl<M, C: ClientIo> Drop for Client<'_, M, C> {
@@ -66,29 +58,63 @@ impl<M, C: ClientIo> Drop for Client<'_, M, C> {
     }
 }
 
-/// Serves a connection until it ends or leaves. The caller makes it leave.
+/// Serves a connection until it ends or goes on elsewhere, for which the caller provides.
 pub(crate) async fn serve<M: Mechanism, C: ClientIo>(
     service: &ConnectionService<M>,
     stream: &mut C,
     accepted: &Accepted,
     start: &mut Start,
-) -> Option<M::Parcel> {
-    let deadline = service.worker.deadlines.add();
-    let config = service.worker.config();
-    let raw = Vec::new();
-    let mut client = Client { service, stream, accepted, deadline, config, start, raw, answering: false };
-    client.run().await
+) -> Option<GoesOn<M::Parcel>> {
+    Client::new(service, stream, accepted, start).run().await
 }
 
-impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
-    async fn run(&mut self) -> Option<M::Parcel> {
+/// Serves a stream of HTTP/2, which has one request.
+pub(crate) async fn serve_stream<M: Mechanism, C: ClientIo>(
+    service: &ConnectionService<M>,
+    stream: &mut C,
+    accepted: &Accepted,
+) {
+    Client::new(service, stream, accepted, &mut Start::default()).run_once().await;
+}
+
+impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
+    fn new(
+        service: &'a ConnectionService<M>,
+        stream: &'a mut C,
+        accepted: &'a Accepted,
+        start: &'a mut Start,
+    ) -> Self {
+        let (deadline, config) = (service.worker.deadlines.add(), service.worker.config());
+        Self {
+            service,
+            stream,
+            accepted,
+            deadline,
+            config,
+            start,
+            raw: Vec::new(),
+            answering: false,
+            is_routed: false,
+        }
+    }
+
+    /// Serves the one request of a stream. It neither leaves nor becomes another connection.
+    async fn run_once(&mut self) {
+        let Some(mut scratch) = self.begin().await else { return };
+        match self.request(&mut scratch).await {
+            Then::Close => self.close(scratch).await,
+            Then::Cut => self.stream.reset(),
+            Then::Keep | Then::Over | Then::Leave(_) | Then::Http2(_) => {}
+        }
+    }
+
+    async fn run(&mut self) -> Option<GoesOn<M::Parcel>> {
         let mut scratch: Option<Scratch> = None;
         if !self.start.input.is_empty() {
-            let mut lent = self.service.worker.scratch();
+            let lent = scratch.insert(self.service.worker.scratch());
             if !lent.input.put(&std::mem::take(&mut self.start.input)) {
                 return None;
             }
-            scratch = Some(lent);
         }
         loop {
             // An idle connection holds no buffers.
@@ -106,10 +132,15 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             // In a box, which an idle connection does not hold: it takes most of what a busy one needs.
             match Box::pin(self.request(&mut lent)).await {
                 Then::Keep => {
+                    if std::mem::take(&mut self.is_routed) {
+                        // An idle connection holds the configuration of no route, of which a pool may wait to leave.
+                        self.service.worker.refresh(&mut self.config);
+                    }
                     scratch = Some(lent);
                     continue;
                 }
-                Then::Leave(parcel) => return Some(parcel),
+                Then::Leave(parcel) => return Some(GoesOn::Leaves(parcel)),
+                Then::Http2(read) => return Some(GoesOn::Http2(read)),
                 Then::Close => self.close(lent).await,
                 Then::Over => {}
                 Then::Cut => self.stream.reset(),
@@ -147,23 +178,28 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         self.service.worker.refresh(&mut self.config);
         self.deadline.set(self.config.timeouts.head);
         let most_bytes = self.config.limits.head_bytes;
-        let length = match read_head(self.stream, &mut scratch.input, most_bytes, &self.deadline).await {
+        let head = read_head(self.stream, &mut scratch.input, most_bytes, &self.deadline).await;
+        if let Ok(length) = head
+            && self.begins_http2(&scratch.input.data()[..length])
+        {
+            return Then::Http2(scratch.input.data().to_vec());
+        }
+        if self.stream.agreed_on_http2() {
+            // RFC 9113, section 3.4: what does not begin as it must ends.
+            return Then::Over;
+        }
+        let length = match head {
             Ok(length) => length,
-            Err(NoHead::Gone) => return Then::Over,
-            Err(NoHead::MadeRoom) => {
-                self.service.worker.count_made_room(&self.accepted.peer_text, None);
-                return Then::Over;
-            }
-            Err(NoHead::Refused(refusal)) => {
-                self.deadline.set_incomplete(false);
-                return self.refuse_head(refusal, scratch).await;
-            }
+            Err(why) => return self.without_head(why, scratch).await,
         };
         self.deadline.set_incomplete(false);
         let received = Instant::now();
         self.start.requests += 1;
+        self.find_local();
         let identity = self.stream.identity();
+        let routing = self.service.worker.shared.routing.load();
         let context = http_request::RequestContext {
+            routing: routing.as_deref(),
             key: &self.config.target.key,
             hash: &self.service.worker.shared.hash,
             dynamic: &self.config.target.dynamic,
@@ -171,6 +207,10 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             fields: self.config.limits.fields,
             peer: self.accepted.peer_text.as_bytes(),
             trusted: self.accepted.trusted,
+            forwarded: &self.config.forwarded,
+            compression: self.config.compression.as_ref(),
+            upgrades: &self.config.limits.upgrades,
+            http2: self.stream.is_http2(),
             secure: self.accepted.way.secure,
             identity: identity.as_deref(),
         };
@@ -186,22 +226,56 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         }
         self.keep_raw(&scratch.input.data()[..length]);
         scratch.input.consume(length);
+        let answer = routing.as_ref().and_then(|routing| self.enter(routing, &head, &scratch.head));
+        drop(routing);
         if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
             && length > most
         {
-            return self
-                .refuse_head(RequestRefusal::of(413, "the request's body is larger than allowed"), scratch)
-                .await;
+            return self.refuse_head(BODY_TOO_LARGE, scratch).await;
         }
         if let Some(port) = self.accepted.way.redirect_port {
             return self.send_to_https(&head, port, scratch, received).await;
         }
+        if answer.is_none() && self.config.taken.as_ref().is_some_and(|route| route.redirect.is_some()) {
+            return self.send_elsewhere(&head, scratch, received).await;
+        }
+        if let Some(answer) = answer {
+            return self.answer_by_route(&head, answer, scratch, received).await;
+        }
         self.answer(head, scratch, received).await
     }
 
-    /// Requests on the connection so far.
-    pub(super) fn requests(&self) -> u64 {
-        self.start.requests
+    /// Goes on under the configuration of the route that has taken a request. Returns what the front-end itself answers, and the
+    /// seconds after which to try again.
+    fn enter(
+        &mut self,
+        routing: &Routing,
+        head: &RequestHead,
+        head_bytes: &[u8],
+    ) -> Option<(RequestRefusal, Option<u32>)> {
+        let routed = routing.routed(head.route);
+        routing.count(head.route);
+        self.config = Arc::clone(&routed.config);
+        self.is_routed = true;
+        let trusted = &self.config.forwarded.trusted;
+        let address = || client_address(head.forwarded_for.of(head_bytes), self.accepted.peer, trusted);
+        match routing.limit(head.route, address) {
+            Some((refusal, seconds)) => Some((refusal, Some(seconds))),
+            None => routed.answer.map(|answer| (answer, None)),
+        }
+    }
+
+    /// Whether the connection may be used for another request after this one. A stream of HTTP/2 has one: whatever follows it is none.
+    pub(super) fn may_keep(&self, head: &RequestHead) -> bool {
+        head.keep_alive
+            && !self.stream.is_http2()
+            && !self.accepted.closing.load(Ordering::Relaxed)
+            && self.start.requests < self.config.limits.requests_per_connection
+    }
+
+    /// Whether what looks like the first head of the connection begins one of HTTP/2.
+    fn begins_http2(&self, head: &[u8]) -> bool {
+        self.start.requests == 0 && self.config.http2.clients && head == http2::PREFACE_LINE
     }
 
     /// Answers a parsed request.
@@ -222,9 +296,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         if framing != Framing::None {
             self.stream.acknowledge();
         }
-        let keep = head.keep_alive
-            && !self.accepted.closing.load(Ordering::Relaxed)
-            && self.start.requests < self.config.limits.requests_per_connection;
+        let keep = self.may_keep(head);
         let mut request = ClientRequest {
             worker: &self.service.worker,
             config: &self.config,
@@ -238,7 +310,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             keep,
             requests: self.start.requests,
             answering: &mut self.answering,
-            account: Account::new(received),
+            account: Account::new(received).by_route(route_name(&self.config)),
             repeatable: false,
             more: false,
         };
@@ -250,7 +322,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             Ended::Answered { keep: false } => Then::Close,
             Ended::Refused(refusal, retry_after_s) => {
                 // A body that was not read would be taken for the next request. HTTP/1.0 closes unless told otherwise.
-                let keep = keep && framing == Framing::None && head.version == HttpVersion::Http11;
+                let keep = keep && framing == Framing::None && head.version != HttpVersion::Http10;
                 self.write_refusal(refusal, retry_after_s, head.is_head, keep, &mut scratch.out).await
             }
             Ended::Cut => Then::Cut,
@@ -286,7 +358,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             _ => worker.count_refusal(refused, client, line),
         }
         let head = (head, &scratch.head[..]);
-        Account::new(received).end(worker, self.accepted, head, End { refused, ..End::unanswered(status) });
+        self.end(received, head, End { refused, ..End::unanswered(status) });
         if no_body == NoBody::Gone {
             return Some(Then::Over);
         }
@@ -305,6 +377,13 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         }
     }
 
+    /// Finds our end of the connection, where back-ends are told that since a reload.
+    fn find_local(&self) {
+        if self.config.tells_clients && self.accepted.local.get().is_none() {
+            self.accepted.local.set(self.stream.local_address());
+        }
+    }
+
     /// Keeps a request's head as it came, where the connection may leave with it.
     fn keep_raw(&mut self, head: &[u8]) {
         self.raw.clear();
@@ -314,14 +393,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
     }
 }
 
-/// Appends a small body that has arrived to the head. Returns the framing of the rest.
-fn join_body(head: &RequestHead, scratch: &mut Scratch) -> Framing {
-    match head.framing {
-        Framing::Length(length) if length <= JOINED_BODY_BYTES && length as usize <= scratch.input.len() => {
-            scratch.head.extend_from_slice(&scratch.input.data()[..length as usize]);
-            scratch.input.consume(length as usize);
-            Framing::None
-        }
-        framing => framing,
-    }
+/// The name of the route that has taken a request with this configuration.
+pub(super) fn route_name(config: &Config) -> Option<Arc<str>> {
+    config.taken.as_ref()?.name.clone()
 }

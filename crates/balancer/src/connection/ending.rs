@@ -1,11 +1,13 @@
 //! How a connection ends, and our own answers before that.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::client::{Client, Then};
-use super::respond;
+use super::client::{Client, route_name};
+use super::read_head::NoHead;
+use super::then::Then;
+use super::{redirect, respond};
 use crate::account::{Account, End};
+use crate::http::forwarding::told_scheme;
 use crate::http::request::RequestHead;
 use crate::http::{Framing, HttpVersion, RequestRefusal};
 use crate::mechanism::carry::Mechanism;
@@ -22,6 +24,21 @@ const LINGER_BYTES: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
 
 impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
+    /// What happens to the connection where no head came.
+    pub(super) async fn without_head(&mut self, why: NoHead, scratch: &mut Scratch) -> Then<M::Parcel> {
+        match why {
+            NoHead::Gone => Then::Over,
+            NoHead::MadeRoom => {
+                self.service.worker.count_made_room(&self.accepted.peer_text, None);
+                Then::Over
+            }
+            NoHead::Refused(refusal) => {
+                self.deadline.set_incomplete(false);
+                self.refuse_head(refusal, scratch).await
+            }
+        }
+    }
+
     /// Refuses a bad head, after which the connection is unusable.
     pub(super) async fn refuse_head(
         &mut self,
@@ -46,19 +63,71 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         scratch: &mut Scratch,
         received: Instant,
     ) -> Then<M::Parcel> {
-        // A body that is not read would be taken for the next request.
-        let keep = head.keep_alive
-            && head.framing == Framing::None
-            && head.version == HttpVersion::Http11
-            && !self.accepted.closing.load(Ordering::Relaxed)
-            && self.requests() < self.config.limits.requests_per_connection;
-        let worker = &self.service.worker;
-        if !respond::to_https(&scratch.head, head.line, port, keep, &worker.date(), &mut scratch.out) {
+        let (keep, date) = (self.keeps_unread(head), self.service.worker.date());
+        let is_written = respond::to_https(&scratch.head, head.line, port, keep, &date, &mut scratch.out);
+        self.send_away(is_written, (308, keep), head, scratch, received).await
+    }
+
+    /// Sends the client where its route says.
+    pub(super) async fn send_elsewhere(
+        &mut self,
+        head: &RequestHead,
+        scratch: &mut Scratch,
+        received: Instant,
+    ) -> Then<M::Parcel> {
+        let (keep, date) = (self.keeps_unread(head), self.service.worker.date());
+        let Some(route) = self.config.taken.as_ref() else { return Then::Cut };
+        let own = if self.accepted.way.secure { "https" } else { "http" };
+        let scheme = told_scheme(&scratch.head).unwrap_or(own);
+        let is_written =
+            redirect::write(route, (&scratch.head, head.line), scheme, keep, &date, &mut scratch.out);
+        self.send_away(is_written, (route.redirect_status, keep), head, scratch, received).await
+    }
+
+    /// Sends the redirect that was written, if one could be.
+    async fn send_away(
+        &mut self,
+        is_written: bool,
+        (status, keep): (u16, bool),
+        head: &RequestHead,
+        scratch: &mut Scratch,
+        received: Instant,
+    ) -> Then<M::Parcel> {
+        if !is_written {
             let refusal = RequestRefusal::bad_request("no host that the request could be sent to");
             return self.refuse_head(refusal, scratch).await;
         }
-        Account::new(received).end(worker, self.accepted, (head, &scratch.head), End::unanswered(308));
+        self.end(received, (head, &scratch.head), End::unanswered(status));
         self.write_out(keep, &scratch.out).await
+    }
+
+    /// Ends the account of a request that no back-end got.
+    pub(super) fn end(&self, received: Instant, head: (&RequestHead, &[u8]), end: End) {
+        let account = Account::new(received).by_route(route_name(&self.config));
+        account.end(&self.service.worker, self.accepted, head, end);
+    }
+
+    /// Answers a request as its route says.
+    pub(super) async fn answer_by_route(
+        &mut self,
+        head: &RequestHead,
+        (answer, retry_after_s): (RequestRefusal, Option<u32>),
+        scratch: &mut Scratch,
+        received: Instant,
+    ) -> Then<M::Parcel> {
+        let keep = self.keeps_unread(head);
+        let worker = &self.service.worker;
+        let line = head.line.of(&scratch.head);
+        worker.count_refusal(answer.reason, &self.accepted.peer_text, Some(line));
+        let end = End { refused: answer.reason, ..End::unanswered(answer.status) };
+        self.end(received, (head, &scratch.head), end);
+        self.write_refusal(answer, retry_after_s, head.is_head, keep, &mut scratch.out).await
+    }
+
+    /// Whether the connection stays usable after an answer to this request before its body was read, which would be taken for the
+    /// next request.
+    fn keeps_unread(&self, head: &RequestHead) -> bool {
+        self.may_keep(head) && head.framing == Framing::None && head.version != HttpVersion::Http10
     }
 
     pub(super) async fn write_refusal(

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use crate::http::Framing;
+use crate::http::request::RequestHead;
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
 use crate::net::pace::Pace;
+use crate::worker::Scratch;
 
 /// Why there is no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,4 +58,19 @@ async fn read(
         }
     }
     Ok(())
+}
+
+/// A small body that has arrived with its head goes to the back-end in one piece with it.
+const JOINED_BODY_BYTES: u64 = 4096;
+
+/// Appends a small body that has arrived to the head. Returns the framing of the rest.
+pub(super) fn join_body(head: &RequestHead, scratch: &mut Scratch) -> Framing {
+    match head.framing {
+        Framing::Length(length) if length <= JOINED_BODY_BYTES && length as usize <= scratch.input.len() => {
+            scratch.head.extend_from_slice(&scratch.input.data()[..length as usize]);
+            scratch.input.consume(length as usize);
+            Framing::None
+        }
+        framing => framing,
+    }
 }

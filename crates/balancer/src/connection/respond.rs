@@ -2,8 +2,29 @@
 
 use crate::http::RequestRefusal;
 use crate::http::fields::push;
+use crate::http::host::without_port;
 use crate::http::request::Span;
 use plimsoll_observe::line::push_number;
+
+/// Begins an answer in `out`, which is cleared before, with the status and the time.
+pub(super) fn begin(status: u16, date: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(b"HTTP/1.1 ");
+    push_number(out, u64::from(status));
+    out.push(b' ');
+    let reason = http::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason());
+    out.extend_from_slice(reason.unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+    push(out, b"Date", date);
+}
+
+/// Ends the head of an answer without content.
+pub(super) fn end_without_content(keep: bool, out: &mut Vec<u8>) {
+    if !keep {
+        push(out, b"Connection", b"close");
+    }
+    out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+}
 
 /// Writes an answer to `out`, which is cleared before: a short text that says why, or nothing to HEAD and in 204.
 pub(crate) fn answer(
@@ -14,14 +35,7 @@ pub(crate) fn answer(
     date: &[u8],
     out: &mut Vec<u8>,
 ) {
-    out.clear();
-    out.extend_from_slice(b"HTTP/1.1 ");
-    push_number(out, u64::from(refusal.status));
-    out.push(b' ');
-    let reason = http::StatusCode::from_u16(refusal.status).ok().and_then(|s| s.canonical_reason());
-    out.extend_from_slice(reason.unwrap_or_default().as_bytes());
-    out.extend_from_slice(b"\r\n");
-    push(out, b"Date", date);
+    begin(refusal.status, date, out);
     if let Some(seconds) = retry_after_s {
         out.extend_from_slice(b"Retry-After: ");
         push_number(out, u64::from(seconds));
@@ -44,6 +58,16 @@ pub(crate) fn answer(
     }
 }
 
+/// The target and the host without port, if there is one, of a request as it was rewritten.
+pub(super) fn asked_for(head: &[u8], line: Span) -> (&[u8], Option<&[u8]>) {
+    let target = line.of(head).splitn(2, |&b| b == b' ').nth(1).unwrap_or(b"/");
+    // It stands first, right behind the line.
+    let fields = head.get(line.end as usize..).unwrap_or_default();
+    let host =
+        fields.strip_prefix(b" HTTP/1.1\r\nHost: ").and_then(|rest| rest.split(|&b| b == b'\r').next());
+    (target, host.map(without_port).filter(|host| !host.is_empty()))
+}
+
 /// Writes an answer (308, RFC 9110, section 15.4.9) to `out` that sends a client to the same target by HTTPS at this port. `head`
 /// is the request as it was rewritten, `line` its method and target. False, and nothing useful written, where it names no host.
 pub(crate) fn to_https(
@@ -54,18 +78,12 @@ pub(crate) fn to_https(
     date: &[u8],
     out: &mut Vec<u8>,
 ) -> bool {
-    let target = line.of(head).splitn(2, |&b| b == b' ').nth(1).unwrap_or(b"/");
-    // It stands first, right behind the line.
-    let fields = head.get(line.end as usize..).unwrap_or_default();
-    let host =
-        fields.strip_prefix(b" HTTP/1.1\r\nHost: ").and_then(|rest| rest.split(|&b| b == b'\r').next());
-    let Some(host) = host.map(without_port).filter(|host| !host.is_empty()) else { return false };
+    let (target, host) = asked_for(head, line);
+    let Some(host) = host else { return false };
     if !target.starts_with(b"/") {
         return false;
     }
-    out.clear();
-    out.extend_from_slice(b"HTTP/1.1 308 Permanent Redirect\r\n");
-    push(out, b"Date", date);
+    begin(308, date, out);
     out.extend_from_slice(b"Location: https://");
     out.extend_from_slice(host);
     if port != 443 {
@@ -74,18 +92,8 @@ pub(crate) fn to_https(
     }
     out.extend_from_slice(target);
     out.extend_from_slice(b"\r\n");
-    if !keep {
-        push(out, b"Connection", b"close");
-    }
-    out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+    end_without_content(keep, out);
     true
-}
-
-/// A host without the port that may stand behind it.
-fn without_port(host: &[u8]) -> &[u8] {
-    let behind = host.iter().rposition(|&b| b == b']').map_or(0, |at| at + 1);
-    let colon = host[behind..].iter().position(|&b| b == b':');
-    colon.map_or(host, |at| &host[..behind + at])
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 mod ejection;
+mod leaving;
 
 use std::cell::Cell;
 use std::io;
@@ -19,15 +20,17 @@ use tokio::task::LocalSet;
 
 use super::ConnectionService;
 use super::client::serve;
+use super::then::GoesOn;
 use crate::accepted::{Accepted, GivenRequest, Start};
+use crate::backend::Backend;
 use crate::dispatch::Offer;
 use crate::http::Framing;
 use crate::http::response::ResponseHead;
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::mechanism::proxy::Proxy;
 use crate::mechanism::registry::Mechanisms;
-use crate::net::backend_tls::BackendTls;
 use crate::net::halves::{BackendIo, ClientIo, Halves, Input};
+use crate::net::proxy_protocol::ConnectionEnds;
 use crate::net::stream::ClientStream;
 use crate::shared::FrontEndShared;
 use crate::worker::Worker;
@@ -99,8 +102,15 @@ impl ClientIo for Memory {
 }
 
 impl BackendIo for Memory {
+    type Shared = ();
+
     /// Opens a connection to a back-end that answers each request with its path, where that does not say otherwise.
-    async fn open(address: SocketAddr, _: Option<&BackendTls>) -> io::Result<Self> {
+    async fn open(
+        _: &Arc<Backend>,
+        address: SocketAddr,
+        _: Option<&ConnectionEnds>,
+        (): &(),
+    ) -> io::Result<Self> {
         let (ours, mut theirs) = Self::pair();
         tokio::task::spawn_local(async move {
             let mut head = Vec::new();
@@ -135,6 +145,7 @@ impl BackendIo for Memory {
 struct OwnAnswers {
     carried: Cell<u32>,
     trials: Cell<u32>,
+    ended: Cell<u32>,
 }
 
 impl Mechanism for OwnAnswers {
@@ -177,6 +188,7 @@ impl Mechanism for OwnAnswers {
                 let head = ResponseHead {
                     status: 200,
                     framing,
+                    coding: None,
                     chunked_out: false,
                     keep_backend: true,
                     keep_client,
@@ -185,6 +197,7 @@ impl Mechanism for OwnAnswers {
                 Carried::Answered(Answered {
                     head,
                     content_bytes: 2,
+                    original_bytes: 2,
                     first_byte_at,
                     keep_client,
                     keep_backend,
@@ -194,6 +207,10 @@ impl Mechanism for OwnAnswers {
     }
 
     fn take<C: ClientIo>(self: &Rc<Self>, _: &Rc<Worker>, _: C, _: &Rc<Accepted>, _: u64) {}
+
+    fn client_ended(&self, _: &Accepted) {
+        self.ended.set(self.ended.get() + 1);
+    }
 }
 
 fn service<M: Mechanism<System = ()>>(tables: &str) -> Rc<ConnectionService<M>> {
@@ -249,7 +266,10 @@ async fn from_start<M: Mechanism<System = ()>>(
             received
         });
         let mut start = start(&service.worker.shared);
-        let parcel = serve(&service, &mut stream, &accepted, &mut start).await;
+        let parcel = match serve(&service, &mut stream, &accepted, &mut start).await {
+            Some(GoesOn::Leaves(parcel)) => Some(parcel),
+            Some(GoesOn::Http2(_)) | None => None,
+        };
         let reset = stream.reset;
         drop(stream);
         Served { service, received: talk.await.unwrap(), parcel, reset }

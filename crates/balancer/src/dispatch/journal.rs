@@ -154,6 +154,7 @@ pub(super) fn header(config: &Config, core: &Core<Journal>, members: &[Member]) 
         health: view.health(m.id),
         load: view.own_load(m.id),
         others: view.load(m.id) - view.own_load(m.id),
+        most: view.most_requests(m.id),
         left: if view.has_left(m.id) { place(m.id) } else { None },
     };
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -19,7 +19,11 @@ impl Member {
     /// Adds a back-end to a cluster that no policy has seen.
     pub(super) fn join(cluster: &mut Cluster, spec: &MemberSpec) -> Self {
         let key = key_of(&spec.name);
-        Self { id: cluster.join(spec.weight, key), name: Arc::clone(&spec.name), key }
+        let id = cluster.join(spec.weight, key);
+        if spec.max_requests.is_some() {
+            cluster.set_most_requests(id, spec.max_requests);
+        }
+        Self { id, name: Arc::clone(&spec.name), key }
     }
 }
 

@@ -9,7 +9,7 @@ use super::member::{Member, key_of};
 use super::{BuildFailed, Dispatch, build, journal};
 
 /// What a configuration needs that takes the place of another one.
-pub(super) struct BuiltAnew {
+pub(crate) struct BuiltAnew {
     policy: Box<dyn Policy>,
     shadow: Option<Box<dyn Policy>>,
     log: Option<plimsoll_decisions::LogWitness>,
@@ -35,6 +35,17 @@ impl Dispatch {
         }
         let now = self.now(&mut state);
         state.core.set_weight(b, weight, now);
+        self.serve_waiting(state, now);
+    }
+
+    /// Sets how many requests a back-end may have at once.
+    pub(crate) fn set_most_requests(self: &Arc<Self>, b: BackendId, most: Option<u32>) {
+        let mut state = self.lock();
+        if state.core.view().most_requests(b) == most {
+            return;
+        }
+        let now = self.now(&mut state);
+        state.core.set_most_requests(b, most, now);
         self.serve_waiting(state, now);
     }
 

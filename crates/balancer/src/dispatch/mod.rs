@@ -38,6 +38,7 @@ pub use build::unused_loads;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;
 pub(crate) use member::{Member, key_of};
+pub(crate) use membership::BuiltAnew;
 pub(crate) use part::DataPart;
 pub(crate) use partitioned::PartitionedDispatch;
 pub(crate) use state::{DispatchCounts, OfferedRequest};

@@ -15,7 +15,7 @@ impl Dispatch {
     /// Offers a request of this kind for `target` from the client with this identity.
     #[cfg(test)]
     pub(crate) fn offer(self: &Arc<Self>, target: TargetId, kind: Kind, client: u64) -> Offer {
-        self.offer_again(OfferedRequest { target, kind, client, class: 0 }, Tried::NONE, None)
+        self.offer_again(OfferedRequest { target, kind, client, class: 0, session: None }, Tried::NONE, None)
     }
 
     /// Offers a request after these back-ends failed it.

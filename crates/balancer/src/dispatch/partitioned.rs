@@ -8,6 +8,7 @@ use plimsoll_config::{BackendName, Config, LoadSource};
 use plimsoll_policy::{BackendId, ClusterFull, Health, LoadReport, Nanos, TargetId, Tried, Weight};
 
 use super::asks::{AsksBackends, PollNews};
+use super::membership::BuiltAnew;
 use super::{Assignment, BuildFailed, DataPart, Dispatch, Inspection, Offer, OfferedRequest};
 use crate::membership::source::MemberSpec;
 use crate::partitioning::{PartitionSet, Partitioning};
@@ -158,6 +159,11 @@ impl PartitionedDispatch {
         self.parts.iter().for_each(|part| part.set_weight(b, weight));
     }
 
+    /// Sets how many requests a back-end may have at once, in each partition.
+    pub(crate) fn set_most_requests(&self, b: BackendId, most: Option<u32>) {
+        self.parts.iter().for_each(|part| part.set_most_requests(b, most));
+    }
+
     /// A back-end of this health holds these from now on.
     pub(crate) fn set_held(&self, b: BackendId, partitions: PartitionSet, health: Health) {
         if self.parts.len() > 1 && self.note_held(b, partitions) {
@@ -211,14 +217,17 @@ impl PartitionedDispatch {
         self.first().members_with(names)
     }
 
-    /// As [`Dispatch::reconfigure`]: in all partitions, or in none.
+    /// What another configuration needs of all partitions, built before anything is changed.
     ///
     /// # Errors
-    /// When something cannot be built; nothing has changed then.
-    pub(crate) fn reconfigure(&self, old: &Config, new: &Config) -> Result<(), BuildFailed> {
-        let built = self.parts.iter().map(|part| part.build_anew(old, new)).collect::<Result<Vec<_>, _>>()?;
+    /// When something cannot be built.
+    pub(crate) fn build_anew(&self, old: &Config, new: &Config) -> Result<Vec<BuiltAnew>, BuildFailed> {
+        self.parts.iter().map(|part| part.build_anew(old, new)).collect()
+    }
+
+    /// Applies another configuration with what was built for it.
+    pub(crate) fn apply(&self, built: Vec<BuiltAnew>, old: &Config, new: &Config) {
         self.parts.iter().zip(built).for_each(|(part, built)| part.apply(built, old, new));
-        Ok(())
     }
 
     /// Whether a back-end other than this one takes requests of each partition that this one holds.
@@ -230,6 +239,11 @@ impl PartitionedDispatch {
     pub(crate) fn bare(&self) -> PartitionSet {
         let bare = (0..).zip(&self.parts).filter(|(_, part)| part.inspect(|i| i.view.eligible() == 0));
         PartitionSet::of(bare.map(|(partition, _)| partition))
+    }
+
+    /// Requests assigned to back-ends so far.
+    pub(crate) fn assigned(&self) -> u64 {
+        self.parts.iter().map(|part| part.inspect(|i| i.counts.assigned)).sum()
     }
 
     /// Requests assigned to back-ends and not completed.

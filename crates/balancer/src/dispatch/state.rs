@@ -1,11 +1,12 @@
 //! What dispatch keeps under its lock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use plimsoll_config::Config;
 use plimsoll_policy::{
-    Assigned, BackendId, Candidates, Core, FreshLoads, Kind, LoadReport, LruMap, Offered, PollAnswer,
-    Rejection, Request, TargetId, Time,
+    Assigned, BackendId, Candidates, Core, Features, FreshLoads, Kind, LoadReport, LruMap, Offered,
+    PollAnswer, Rejection, Request, TargetId, Time,
 };
 
 use super::journal::{self, Journal};
@@ -25,6 +26,8 @@ pub(crate) struct OfferedRequest {
     pub(crate) client: u64,
     /// Its class; 0 for none.
     pub(crate) class: u16,
+    /// The back-end that it says its session has.
+    pub(crate) session: Option<BackendId>,
 }
 
 /// Counters of dispatch itself.
@@ -115,6 +118,7 @@ impl<A> State<A> {
     pub(super) fn refusal_of_waiting(&self, briefly: bool) -> RefusalReason {
         match self.core.view().eligible() {
             0 => self.nobody(),
+            _ if self.core.view().all_full() => RefusalReason::BackendRequests,
             _ if briefly => RefusalReason::QueueStanding,
             _ => RefusalReason::QueueTimeout,
         }
@@ -124,6 +128,7 @@ impl<A> State<A> {
     pub(super) fn refusal(&self, rejection: Rejection) -> RefusalReason {
         match (self.core.view().eligible(), rejection) {
             (0, _) => self.nobody(),
+            _ if self.core.view().all_full() => RefusalReason::BackendRequests,
             (_, Rejection::QueueFull) => RefusalReason::QueueFull,
             (_, Rejection::NoBackend) => RefusalReason::Policy,
             (_, Rejection::Expired) => RefusalReason::QueueTimeout,
@@ -143,10 +148,12 @@ impl<A> State<A> {
     }
 
     pub(super) fn request(&mut self, offered: OfferedRequest) -> Request {
-        let OfferedRequest { target, kind, client, class } = offered;
+        let OfferedRequest { target, kind, client, class, session } = offered;
         let number = self.number();
         let size_bytes = self.sizes.peek(target).copied();
-        Request { number, target, size_bytes, kind, client, class, features: None }
+        let of_session = |b| Arc::new(Features { session: Some(b), ..Features::default() });
+        let features = session.map(of_session);
+        Request { number, target, size_bytes, kind, client, class, features }
     }
 
     /// The back-ends that serve `target`, where someone reads why one is chosen.

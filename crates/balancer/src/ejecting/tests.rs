@@ -4,6 +4,7 @@ use plimsoll_config::Config;
 use plimsoll_policy::BackendId;
 
 use super::*;
+use crate::shared::FrontEndShared;
 
 const SECOND: Duration = Duration::from_secs(1);
 

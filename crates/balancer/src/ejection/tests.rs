@@ -12,6 +12,10 @@ fn config() -> EjectionConfig {
         time: SECOND,
         trials: 3,
         most_permille: 500,
+        slow_ratio: 0,
+        slow_difference: Duration::from_millis(100),
+        slow_requests: 100,
+        slow_quantile_permille: 500,
     }
 }
 

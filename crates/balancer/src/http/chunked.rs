@@ -1,6 +1,6 @@
 //! The chunked transfer coding (RFC 9112, section 7.1), decoded strictly and in place.
 
-use super::fields::{Field, classify, push, trim};
+use super::fields::{Field, classify, is_token_byte, push, trim};
 
 /// Bytes of the line before a chunk, extensions included.
 const MOST_LINE_BYTES: usize = 256;
@@ -204,7 +204,7 @@ fn trim_start(bytes: &[u8]) -> &[u8] {
 }
 
 fn token_len(bytes: &[u8]) -> usize {
-    bytes.iter().take_while(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b)).count()
+    bytes.iter().take_while(|&&b| is_token_byte(b)).count()
 }
 
 /// Length of the quoted string at the front, 0 when it does not end.
@@ -218,6 +218,23 @@ fn quoted_len(bytes: &[u8]) -> usize {
         }
     }
     0
+}
+
+/// The line before a chunk of this size.
+pub(crate) fn chunk_line(size_bytes: usize, out: &mut Vec<u8>) {
+    let mut digits = [0; 16];
+    let mut at = digits.len();
+    let mut rest = size_bytes;
+    loop {
+        at -= 1;
+        digits[at] = b"0123456789abcdef"[rest & 15];
+        rest >>= 4;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Fields that matter to an intermediary.
 
+use plimsoll_config::FieldEdit;
+
 /// What a field means to the front-end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
@@ -100,6 +102,27 @@ fn is_forwarding(name: &str) -> bool {
             || FORWARDING_PREFIXES.into_iter().any(begins))
 }
 
+/// Whether the field of this name is not passed on, because of these changes.
+pub(crate) fn is_replaced(edits: &[FieldEdit], name: &str) -> bool {
+    let is_it =
+        |edit: &FieldEdit| !matches!(edit, FieldEdit::Add(..)) && edit.name().eq_ignore_ascii_case(name);
+    edits.iter().any(is_it)
+}
+
+/// Writes the fields that these changes bring.
+pub(crate) fn push_edits(edits: &[FieldEdit], out: &mut Vec<u8>) {
+    for (at, edit) in edits.iter().enumerate() {
+        match edit {
+            FieldEdit::Set(name, value) | FieldEdit::Add(name, value)
+                if !is_replaced(&edits[at + 1..], name) =>
+            {
+                push(out, name.as_bytes(), value.as_bytes());
+            }
+            _ => {}
+        }
+    }
+}
+
 /// `Content-Length` as RFC 9110, section 8.6, writes it: digits only. A list, a sign or white space inside is not a
 /// length, even where the list repeats one number.
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
@@ -147,6 +170,11 @@ impl<'a> ConnectionOptions<'a> {
     pub(crate) fn nominates(&self, name: &str) -> bool {
         self.nominated.iter().any(|n| n.eq_ignore_ascii_case(name.as_bytes()))
     }
+}
+
+/// Whether this may be in a token (RFC 9110, section 5.6.2).
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// The members of a comma-separated list, without white space around them and without empty ones.

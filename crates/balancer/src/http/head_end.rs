@@ -1,5 +1,7 @@
 //! Where a head ends.
 
+use super::fields::is_token_byte;
+
 /// What [`HeadScan::scan`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeadEnd {
@@ -27,12 +29,11 @@ pub(crate) struct RequestLineScan {
 impl RequestLineScan {
     /// Goes on in `bytes`, which start with the request line and only ever grow. False when it is none.
     pub(crate) fn may_become_request(&mut self, bytes: &[u8]) -> bool {
-        let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         while !self.in_target {
             match bytes.get(self.seen) {
                 None => return true,
                 Some(b' ') if self.seen > 0 => self.in_target = true,
-                Some(&b) if is_token(b) => {}
+                Some(&b) if is_token_byte(b) => {}
                 Some(_) => return false,
             }
             self.seen += 1;

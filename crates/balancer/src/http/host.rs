@@ -35,6 +35,13 @@ fn is_name_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(&b)
 }
 
+/// A host without the port that may stand behind it.
+pub(crate) fn without_port(host: &[u8]) -> &[u8] {
+    let behind = host.iter().rposition(|&b| b == b']').map_or(0, |at| at + 1);
+    let colon = host[behind..].iter().position(|&b| b == b':');
+    colon.map_or(host, |at| &host[..behind + at])
+}
+
 /// Whether two authorities of `http` name the same place: hosts in any case, port 80 when there is none.
 pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     let plain = |v: &'_ [u8]| -> Vec<u8> {

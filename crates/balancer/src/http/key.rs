@@ -106,6 +106,17 @@ fn cookie<'a>(name: &[u8], fields: &[httparse::Header<'a>]) -> Option<&'a [u8]> 
     pairs.map(trim).find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
 }
 
+/// The value of a cookie in a head that is passed on.
+pub(crate) fn cookie_in_head<'a>(name: &[u8], head: &'a [u8]) -> Option<&'a [u8]> {
+    let lines = head.split(|&b| b == b'\n').skip(1);
+    let of_cookies = lines.filter_map(|line| match line.split_at_checked(7) {
+        Some((field, value)) if field.eq_ignore_ascii_case(b"cookie:") => Some(value),
+        _ => None,
+    });
+    let pairs = of_cookies.flat_map(|value| value.split(|&b| b == b';'));
+    pairs.map(|pair| pair.trim_ascii()).find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
+}
+
 /// Upper-case digits in percent-encoding, unreserved characters decoded.
 fn normal(path: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr::memchr(b'%', path) else {

@@ -4,16 +4,23 @@
 //! The rule throughout: what RFC 9110 and RFC 9112 call invalid or ambiguous is refused, never repaired, because a
 //! back-end may repair it in another way.
 
+pub(crate) mod accept_encoding;
 pub(crate) mod chunked;
 pub(crate) mod class;
+pub(crate) mod coding;
 pub(crate) mod fields;
+pub(crate) mod forwarding;
 pub(crate) mod head_end;
 pub(crate) mod host;
 pub(crate) mod key;
 pub(crate) mod operation;
 pub(crate) mod placed;
 pub(crate) mod request;
+mod request_context;
+mod request_line;
 pub(crate) mod response;
+pub(crate) mod route_path;
+mod span;
 pub(crate) mod target_form;
 pub(crate) mod target_hash;
 
@@ -32,13 +39,15 @@ pub(crate) enum Framing {
     UntilClose,
 }
 
-/// HTTP/1.0 or HTTP/1.1.
+/// The version of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HttpVersion {
     /// HTTP/1.0.
     Http10,
     /// HTTP/1.1.
     Http11,
+    /// HTTP/2, which is written out as HTTP/1.1.
+    Http2,
 }
 
 /// A request that the front-end answers itself.

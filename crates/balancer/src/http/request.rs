@@ -2,57 +2,32 @@
 
 use std::mem::MaybeUninit;
 
-use plimsoll_config::{ClassesConfig, DynamicPattern, TargetKey};
+use plimsoll_config::{ContentCoding, FieldEdit, ForwardedField, UpgradeProtocol};
 use plimsoll_policy::{Kind, TargetId};
 
 use super::class::{self, HeadClass};
-use super::fields::{ConnectionOptions, Field, classify, content_length, push};
+use super::coding;
+use super::fields::{ConnectionOptions, Field, classify, content_length, is_replaced, push, push_edits};
+use super::forwarding::{ForwardedFacts, write_forwarding};
+pub(crate) use super::request_context::RequestContext;
+use super::request_line::{refusal, write_line};
+pub(crate) use super::span::Span;
 use super::target_form::{self, TargetForm};
-use super::target_hash::TargetHash;
 use super::{Framing, HttpVersion, RequestRefusal, host, key};
+use crate::backend_pool::FIRST_POOL;
+use crate::routing::Routed;
 use plimsoll_observe::line::push_number;
 
 /// The most fields that a head can be configured to have.
 pub(crate) const MOST_FIELDS: usize = 256;
 
-/// What rewriting needs to know besides the bytes.
-pub(crate) struct RequestContext<'a> {
-    /// What a policy takes for the target.
-    pub(crate) key: &'a TargetKey,
-    /// How its identity is computed.
-    pub(crate) hash: &'a TargetHash,
-    /// Which requests are computed, whatever their method.
-    pub(crate) dynamic: &'a [DynamicPattern],
-    /// Which classes requests have.
-    pub(crate) classes: Option<&'a ClassesConfig>,
-    /// Fields allowed.
-    pub(crate) fields: usize,
-    /// The peer's address as text.
-    pub(crate) peer: &'a [u8],
-    /// Whether the peer's forwarding fields are believed.
-    pub(crate) trusted: bool,
-    /// Whether the request has come under TLS.
-    pub(crate) secure: bool,
-    /// Fields that say who the client is, as its certificate says.
-    pub(crate) identity: Option<&'a [u8]>,
-}
-
-/// A part of the forwarded head.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-}
-
-impl Span {
-    pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.start as usize..self.end as usize]
-    }
-}
-
 /// What the front-end keeps of a request head once it has been rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestHead {
+    /// The number of the pool that takes it.
+    pub(crate) pool: u32,
+    /// The index of the route that takes it.
+    pub(crate) route: u32,
     /// The target.
     pub(crate) target: TargetId,
     /// Which part of the data it is for; 0 where there are no parts.
@@ -69,6 +44,10 @@ pub(crate) struct RequestHead {
     pub(crate) keep_alive: bool,
     /// Whether the client waits for `100 Continue`.
     pub(crate) expects_continue: bool,
+    /// Whether the client wants to change the protocol on its connection, and may.
+    pub(crate) upgrade: bool,
+    /// How the content of its response is coded for the client, if the front-end codes it.
+    pub(crate) coding: Option<ContentCoding>,
     /// Whether the method is HEAD.
     pub(crate) is_head: bool,
     /// Whether the method is GET.
@@ -84,6 +63,8 @@ pub(crate) struct RequestHead {
     pub(crate) referer: Span,
     /// The value of `User-Agent` in the forwarded head.
     pub(crate) user_agent: Span,
+    /// The value of `X-Forwarded-For` in the forwarded head.
+    pub(crate) forwarded_for: Span,
 }
 
 /// Reads a complete head and writes what a back-end gets to `out`, which is cleared before. The body's framing fields
@@ -101,7 +82,11 @@ pub(crate) fn rewrite(
         Err(error) => return Err(refusal(error)),
     }
     let method = request.method.unwrap_or_default().as_bytes();
-    let version = if request.version == Some(1) { HttpVersion::Http11 } else { HttpVersion::Http10 };
+    let version = match request.version {
+        Some(1) if context.http2 => HttpVersion::Http2,
+        Some(1) => HttpVersion::Http11,
+        _ => HttpVersion::Http10,
+    };
     let form = target_form::parse(method, request.path.unwrap_or_default().as_bytes())?;
     let facts = RequestFacts::gather(request.headers)?;
     let host = facts.host(&form, version)?;
@@ -109,21 +94,36 @@ pub(crate) fn rewrite(
     if method == b"TRACE" {
         return Err(RequestRefusal::of(501, "TRACE is not supported"));
     }
+    let upgrade = facts.upgrade(context, framing, version).filter(|_| method == b"GET");
+    if version == HttpVersion::Http2 && facts.upgrade.is_some() && upgrade.is_none() {
+        // It was a CONNECT, which means nothing without the protocol.
+        return Err(RequestRefusal::of(501, "a change to a protocol that is not configured"));
+    }
     if method == b"OPTIONS" && facts.max_forwards == Some(b"0") {
         return Err(RequestRefusal::of(204, ""));
     }
 
+    let routed = context.routing.map(|routing| routing.find(host, form.path_query, request.headers));
+    let (route, routed) = routed.transpose()?.unzip();
+    let targets = routed.map_or((context.key, context.hash), |r: &Routed| (&r.config.target.key, &r.hash));
+    let compression = routed.map_or(context.compression, |routed| routed.config.compression.as_ref());
+    let dynamic = routed.map_or(context.dynamic, |routed| &routed.config.target.dynamic);
+
     out.clear();
     let mut head = RequestHead {
-        target: key::target((context.key, context.hash), form.path_query, host, request.headers),
-        partition: key::partition((context.key, context.hash), form.path_query, host, request.headers),
-        kind: key::kind(context.dynamic, method, form.path_query),
+        pool: routed.map_or(FIRST_POOL, |routed| routed.pool),
+        route: route.unwrap_or_default(),
+        target: key::target(targets, form.path_query, host, request.headers),
+        partition: key::partition(targets, form.path_query, host, request.headers),
+        kind: key::kind(dynamic, method, form.path_query),
         class: class::of_head(context.classes, method, form.path_query, request.headers),
         framing,
         version,
-        keep_alive: !facts.options.close && (version == HttpVersion::Http11 || facts.options.keep_alive),
-        // Only HTTP/1.1 clients wait (RFC 9110, section 10.1.1).
-        expects_continue: facts.expect && version == HttpVersion::Http11 && framing != Framing::None,
+        keep_alive: !facts.options.close && (version != HttpVersion::Http10 || facts.options.keep_alive),
+        // Clients of HTTP/1.0 do not wait (RFC 9110, section 10.1.1).
+        expects_continue: facts.expect && version != HttpVersion::Http10 && framing != Framing::None,
+        upgrade: upgrade.is_some(),
+        coding: coding::of_client(compression, version, request.headers),
         is_head: method == b"HEAD",
         is_get: method == b"GET",
         is_plain: facts.is_plain(context.trusted) && form.authority.is_none() && !form.rootless,
@@ -131,30 +131,23 @@ pub(crate) fn rewrite(
         line: Span::default(),
         referer: Span::default(),
         user_agent: Span::default(),
+        forwarded_for: Span::default(),
     };
-    write_line(method, &form, &mut head, out);
+    let taken = routed.and_then(|routed| routed.config.taken.as_ref());
+    write_line(method, &form, taken, out);
+    head.line = Span { start: 0, end: out.len() as u32 };
+    out.extend_from_slice(b" HTTP/1.1\r\n");
     push(out, b"Host", host);
-    write_fields(request.headers, &facts, context, &mut head, out);
-    write_forwarding(&facts, host, version, context, out);
+    let edits = taken.map_or(&[][..], |route| &route.request_fields);
+    write_fields((request.headers, edits), &facts, context, &mut head, out);
+    head.forwarded_for = write_forwarding(&facts.forwarded, host, version, context, out);
     write_framing(&head, method, out);
+    if let Some(protocol) = upgrade {
+        push(out, b"Connection", b"Upgrade");
+        push(out, b"Upgrade", protocol);
+    }
     out.extend_from_slice(b"\r\n");
     Ok(head)
-}
-
-fn refusal(error: httparse::Error) -> RequestRefusal {
-    match error {
-        httparse::Error::TooManyHeaders => RequestRefusal::of(431, "too many fields"),
-        httparse::Error::Version => RequestRefusal::of(505, "only HTTP/1.0 and HTTP/1.1 are spoken here"),
-        httparse::Error::HeaderName => {
-            RequestRefusal::bad_request("a field name that is not a token right before a colon")
-        }
-        httparse::Error::HeaderValue => RequestRefusal::bad_request("a control character in a field"),
-        httparse::Error::NewLine => RequestRefusal::bad_request("a carriage return without a line feed"),
-        httparse::Error::Token => {
-            RequestRefusal::bad_request("a request line that is not method, target and version")
-        }
-        httparse::Error::Status => RequestRefusal::bad_request("a malformed head"),
-    }
 }
 
 /// What the fields say, as far as it concerns the front-end.
@@ -166,13 +159,13 @@ struct RequestFacts<'a> {
     options: ConnectionOptions<'a>,
     expect: bool,
     max_forwards: Option<&'a [u8]>,
-    forwarded_for: Vec<&'a [u8]>,
-    forwarded_proto: Option<&'a [u8]>,
-    forwarded_host: Option<&'a [u8]>,
+    /// The protocol to which the client wants to change.
+    upgrade: Option<&'a [u8]>,
+    forwarded: ForwardedFacts<'a>,
     /// There is a field that is not passed on, or that says where a body ends.
     peculiar: bool,
     /// There is a field that only a trusted peer may send.
-    forwarded: bool,
+    is_forwarded: bool,
 }
 
 impl<'a> RequestFacts<'a> {
@@ -210,11 +203,8 @@ impl<'a> RequestFacts<'a> {
                     facts.expect = true;
                 }
                 Field::MaxForwards => facts.max_forwards = Some(value),
-                Field::ForwardedFor if value.is_empty() => {}
-                Field::ForwardedFor => facts.forwarded_for.push(value),
-                Field::ForwardedProto => facts.forwarded_proto = Some(value),
-                Field::ForwardedHost => facts.forwarded_host = Some(value),
-                _ => {}
+                Field::HopByHop if field.name.eq_ignore_ascii_case("upgrade") => facts.upgrade = Some(value),
+                _ => facts.forwarded.gather(kind, value),
             }
         }
         Ok(facts)
@@ -233,14 +223,26 @@ impl<'a> RequestFacts<'a> {
             | Field::Forwarded
             | Field::ForwardedOther
             | Field::ClientCertificate => {
-                self.forwarded = true;
+                self.is_forwarded = true;
             }
             _ => {}
         }
     }
 
+    /// The protocol to which the client may change with this request (RFC 9110, section 7.8).
+    fn upgrade(
+        &self,
+        context: &RequestContext<'_>,
+        framing: Framing,
+        version: HttpVersion,
+    ) -> Option<&'a [u8]> {
+        let asked = self.upgrade.filter(|_| self.options.nominates("upgrade") && framing == Framing::None)?;
+        let known = |known: &UpgradeProtocol| asked.eq_ignore_ascii_case(known.0.as_bytes());
+        (version != HttpVersion::Http10 && context.upgrades.iter().any(known)).then_some(asked)
+    }
+
     fn is_plain(&self, trusted: bool) -> bool {
-        !self.peculiar && (trusted || !self.forwarded) && !self.options.nominates_any()
+        !self.peculiar && (trusted || !self.is_forwarded) && !self.options.nominates_any()
     }
 
     fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), RequestRefusal> {
@@ -265,7 +267,7 @@ impl<'a> RequestFacts<'a> {
         'a: 'b,
     {
         match (form.authority, self.host) {
-            (_, None) if version == HttpVersion::Http11 => Err(RequestRefusal::bad_request("no Host field")),
+            (_, None) if version != HttpVersion::Http10 => Err(RequestRefusal::bad_request("no Host field")),
             (Some(authority), Some(field)) if !host::same(authority, field) => {
                 Err(RequestRefusal::bad_request("Host and the authority of the request target disagree"))
             }
@@ -289,20 +291,9 @@ impl<'a> RequestFacts<'a> {
     }
 }
 
-fn write_line(method: &[u8], form: &TargetForm<'_>, head: &mut RequestHead, out: &mut Vec<u8>) {
-    out.extend_from_slice(method);
-    out.push(b' ');
-    if form.rootless {
-        out.push(b'/');
-    }
-    out.extend_from_slice(form.path_query);
-    head.line = Span { start: 0, end: out.len() as u32 };
-    out.extend_from_slice(b" HTTP/1.1\r\n");
-}
-
 /// Writes the fields that are passed on as they are.
 fn write_fields(
-    fields: &[httparse::Header<'_>],
+    (fields, edits): (&[httparse::Header<'_>], &[FieldEdit]),
     facts: &RequestFacts<'_>,
     context: &RequestContext<'_>,
     head: &mut RequestHead,
@@ -318,11 +309,12 @@ fn write_fields(
             Field::MaxForwards | Field::Host | Field::ContentLength | Field::TransferEncoding => false,
             Field::Connection | Field::HopByHop => false,
             Field::ForwardedFor | Field::ForwardedProto | Field::ForwardedHost => false,
-            Field::Forwarded | Field::ForwardedOther => context.trusted,
+            Field::Forwarded => context.trusted && context.forwarded.field == ForwardedField::Off,
+            Field::ForwardedOther => context.trusted,
             Field::ClientCertificate => context.trusted && context.identity.is_none(),
             Field::ForwardedLookalike => false,
         };
-        if !passes || facts.options.nominates(field.name) {
+        if !passes || facts.options.nominates(field.name) || is_replaced(edits, field.name) {
             continue;
         }
         push(out, field.name.as_bytes(), field.value);
@@ -334,6 +326,7 @@ fn write_fields(
             _ => {}
         }
     }
+    push_edits(edits, out);
     if let Some(hops) = facts.max_forwards {
         // RFC 9110, section 7.6.2: counted down by every intermediary; what is no number is passed on.
         match content_length(hops) {
@@ -345,37 +338,6 @@ fn write_fields(
             None => push(out, b"Max-Forwards", hops),
         }
     }
-}
-
-fn write_forwarding(
-    facts: &RequestFacts<'_>,
-    host: &[u8],
-    version: HttpVersion,
-    context: &RequestContext<'_>,
-    out: &mut Vec<u8>,
-) {
-    out.extend_from_slice(b"X-Forwarded-For: ");
-    if context.trusted {
-        for value in &facts.forwarded_for {
-            out.extend_from_slice(value);
-            out.extend_from_slice(b", ");
-        }
-    }
-    out.extend_from_slice(context.peer);
-    out.extend_from_slice(b"\r\n");
-    let proto = facts.forwarded_proto.filter(|_| context.trusted);
-    let own: &[u8] = if context.secure { b"https" } else { b"http" };
-    push(out, b"X-Forwarded-Proto", proto.unwrap_or(own));
-    let forwarded_host = facts.forwarded_host.filter(|_| context.trusted).unwrap_or(host);
-    if !forwarded_host.is_empty() {
-        push(out, b"X-Forwarded-Host", forwarded_host);
-    }
-    out.extend_from_slice(context.identity.unwrap_or_default());
-    // RFC 9110, section 7.6.3: the version that was received, and a pseudonym.
-    out.extend_from_slice(match version {
-        HttpVersion::Http11 => b"Via: 1.1 plimsoll\r\n",
-        HttpVersion::Http10 => b"Via: 1.0 plimsoll\r\n",
-    });
 }
 
 fn write_framing(head: &RequestHead, method: &[u8], out: &mut Vec<u8>) {

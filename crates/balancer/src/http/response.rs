@@ -2,7 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-use super::fields::{ConnectionOptions, Field, classify, content_length, push};
+use plimsoll_config::{ContentCoding, FieldEdit};
+
+use super::coding::{CodedHead, ResponseCompression};
+use super::fields::{ConnectionOptions, Field, classify, content_length, is_replaced, push, push_edits};
 use super::request::MOST_FIELDS;
 use super::{Framing, HttpVersion};
 use plimsoll_observe::line::push_number;
@@ -22,10 +25,18 @@ pub(crate) struct ResponseContext<'a> {
     pub(crate) fields: usize,
     /// Whether the request was HEAD.
     pub(crate) to_head: bool,
+    /// Whether the client wants to change the protocol.
+    pub(crate) upgrade: bool,
     /// The client's version.
     pub(crate) client: HttpVersion,
     /// Whether the client's connection is to be kept, as far as the request and the front-end say.
     pub(crate) keep_client: bool,
+    /// Changes of fields, not of interim responses.
+    pub(crate) edits: &'a [FieldEdit],
+    /// Further fields, each with the end of its line, not of interim responses.
+    pub(crate) more: &'a [u8],
+    /// How it is compressed, where some are.
+    pub(crate) compression: Option<ResponseCompression<'a>>,
     /// `Date` to add where the back-end sent none.
     pub(crate) date: &'a [u8],
 }
@@ -39,10 +50,19 @@ pub(crate) struct ResponseHead {
     pub(crate) framing: Framing,
     /// Whether the body goes to the client chunked.
     pub(crate) chunked_out: bool,
+    /// How the front-end codes the content, which the back-end has not.
+    pub(crate) coding: Option<ContentCoding>,
     /// Whether the connection to the back-end may be used again.
     pub(crate) keep_backend: bool,
     /// Whether the client's connection is kept: what was wanted, unless only closing can end the body.
     pub(crate) keep_client: bool,
+}
+
+impl ResponseHead {
+    /// Whether something else than HTTP is spoken after it.
+    pub(crate) fn changes_protocol(&self) -> bool {
+        self.status == 101
+    }
 }
 
 /// Reads a complete head and appends what the client gets to `out`.
@@ -62,20 +82,32 @@ pub(crate) fn rewrite(
         Err(_) => return Err(BadResponse::Wrong("a malformed head")),
     }
     let status = response.code.unwrap_or_default();
-    if !(100..600).contains(&status) || status == 101 {
+    let facts = ResponseFacts::gather(response.headers)?;
+    let changes = context.upgrade && facts.upgrade.is_some() && facts.options.nominates("upgrade");
+    if !(100..600).contains(&status) || status == 101 && !changes {
         return Err(BadResponse::Wrong("a status code that was not asked for"));
     }
-    let facts = ResponseFacts::gather(response.headers)?;
+    if context.upgrade && context.client == HttpVersion::Http2 && (200..300).contains(&status) {
+        // Such a client would take it for the change (RFC 8441, section 5).
+        return Err(BadResponse::Wrong("an answer that does not change the protocol"));
+    }
     let version = if response.version == Some(1) { HttpVersion::Http11 } else { HttpVersion::Http10 };
     let framing = facts.framing(status, context.to_head, version)?;
+    let edits = if status < 200 { &[] } else { context.edits };
+    let coded = context.compression.map_or_else(CodedHead::default, |compression| {
+        let fields = (&*response.headers, edits);
+        CodedHead::of(&compression, (status, framing, context.to_head), fields, facts.content_length)
+    });
     let (chunked_out, keep_client) = match (framing, context.client) {
-        (Framing::Chunked | Framing::UntilClose, HttpVersion::Http11) => (true, context.keep_client),
+        _ if coded.coding.is_some() => (framing != Framing::None, context.keep_client),
         (Framing::Chunked | Framing::UntilClose, HttpVersion::Http10) => (false, false),
+        (Framing::Chunked | Framing::UntilClose, _) => (true, context.keep_client),
         _ => (false, context.keep_client),
     };
     let head = ResponseHead {
         status,
         framing,
+        coding: coded.coding,
         chunked_out,
         keep_backend: !facts.options.close
             && framing != Framing::UntilClose
@@ -83,8 +115,16 @@ pub(crate) fn rewrite(
         keep_client,
     };
     write_line(status, response.reason.unwrap_or_default(), out);
-    write_fields(response.headers, &facts, out);
-    write_own(&head, &facts, context, out);
+    write_fields(response.headers, &facts, (edits, coded), out);
+    push_edits(edits, out);
+    if coded != CodedHead::default() {
+        coded.push_own(response.headers, edits, out);
+    }
+    if status >= 200 || status == 101 {
+        out.extend_from_slice(context.more);
+    }
+    let length = facts.content_length.filter(|_| !coded.is_coded);
+    write_own((&head, length), &facts, context, out);
     out.extend_from_slice(b"\r\n");
     Ok(head)
 }
@@ -94,6 +134,8 @@ struct ResponseFacts<'a> {
     content_length: Option<u64>,
     chunked: bool,
     options: ConnectionOptions<'a>,
+    /// The protocol to which the back-end changes.
+    upgrade: Option<&'a [u8]>,
     date: bool,
 }
 
@@ -118,6 +160,9 @@ impl<'a> ResponseFacts<'a> {
                 Field::Connection if facts.options.add(field.value) => {}
                 Field::Connection => {
                     return Err(BadResponse::OverLimit("too many options in the Connection field"));
+                }
+                Field::HopByHop if field.name.eq_ignore_ascii_case("upgrade") => {
+                    facts.upgrade = Some(field.value);
                 }
                 Field::Date => facts.date = true,
                 _ => {}
@@ -151,32 +196,46 @@ fn write_line(status: u16, reason: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_fields(fields: &[httparse::Header<'_>], facts: &ResponseFacts<'_>, out: &mut Vec<u8>) {
+fn write_fields(
+    fields: &[httparse::Header<'_>],
+    facts: &ResponseFacts<'_>,
+    (edits, coded): (&[FieldEdit], CodedHead),
+    out: &mut Vec<u8>,
+) {
     for field in fields {
         let own = matches!(
             classify(field.name),
             Field::ContentLength | Field::TransferEncoding | Field::Connection | Field::HopByHop
         );
-        if !own && !facts.options.nominates(field.name) {
+        if own || facts.options.nominates(field.name) || is_replaced(edits, field.name) {
+            continue;
+        }
+        if coded.is_coded {
+            coded.push(field, out);
+        } else {
             push(out, field.name.as_bytes(), field.value);
         }
     }
 }
 
 fn write_own(
-    head: &ResponseHead,
+    (head, length): (&ResponseHead, Option<u64>),
     facts: &ResponseFacts<'_>,
     context: &ResponseContext<'_>,
     out: &mut Vec<u8>,
 ) {
     let informational = head.status < 200;
-    if let Some(length) = facts.content_length.filter(|_| !informational && head.status != 204) {
+    if let Some(length) = length.filter(|_| !informational && head.status != 204) {
         // Also where it only describes a body that is not sent (RFC 9110, section 8.6).
         out.extend_from_slice(b"Content-Length: ");
         push_number(out, length);
         out.extend_from_slice(b"\r\n");
     } else if head.chunked_out {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
+    if let Some(protocol) = facts.upgrade.filter(|_| head.changes_protocol()) {
+        push(out, b"Connection", b"Upgrade");
+        push(out, b"Upgrade", protocol);
     }
     if informational {
         return;
@@ -188,7 +247,7 @@ fn write_own(
     match (head.keep_client, context.client) {
         (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
         (true, HttpVersion::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
-        (true, HttpVersion::Http11) => {}
+        (true, HttpVersion::Http11 | HttpVersion::Http2) => {}
     }
 }
 
@@ -198,10 +257,14 @@ mod tests {
 
     fn context() -> ResponseContext<'static> {
         ResponseContext {
+            edits: &[],
+            more: &[],
             fields: 100,
             to_head: false,
+            upgrade: false,
             client: HttpVersion::Http11,
             keep_client: true,
+            compression: None,
             date: b"now",
         }
     }
@@ -247,6 +310,31 @@ mod tests {
         assert_eq!(out, "HTTP/1.1 100 Continue\r\n\r\n");
         let (_, out) = run("HTTP/1.1 304 N\r\nDate: d\r\nContent-Length: 9\r\n\r\n", &context()).unwrap();
         assert_eq!(out, "HTTP/1.1 304 N\r\nDate: d\r\nContent-Length: 9\r\n\r\n");
+    }
+
+    #[test]
+    fn what_is_coded_says_so() {
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n[compression]\n";
+        let config = plimsoll_config::Config::parse(text, "test.toml").unwrap().compression.unwrap();
+        let of = |coding, to_head, fields: &str| {
+            let compression =
+                Some(ResponseCompression { config: &config, coding, has_room: &|| true, request: b"" });
+            let context = ResponseContext { compression, to_head, ..context() };
+            let begin = "HTTP/1.1 200 OK\r\nDate: d\r\nContent-Type: text/css\r\n";
+            let (head, out) = run(&format!("{begin}{fields}\r\n"), &context).unwrap();
+            (head.coding, out.strip_prefix(begin).unwrap().to_owned())
+        };
+        let gzip = Some(ContentCoding::Gzip);
+        let fields = "Content-Length: 5000\r\nETag: \"a\"\r\nAccept-Ranges: bytes\r\n";
+        let coded = "ETag: W/\"a\"\r\nVary: Accept-Encoding\r\nContent-Encoding: gzip\r\n";
+        assert_eq!(of(gzip, false, fields), (gzip, format!("{coded}Transfer-Encoding: chunked\r\n\r\n")));
+        assert_eq!(of(gzip, true, fields), (gzip, format!("{coded}\r\n")), "to HEAD the same");
+        let plain =
+            "ETag: \"a\"\r\nAccept-Ranges: bytes\r\nVary: Accept-Encoding\r\nContent-Length: 5000\r\n\r\n";
+        assert_eq!(of(None, false, fields), (None, plain.to_owned()));
+        let (_, out) = of(gzip, false, "Vary: cookie, accept-encoding\r\nETag: W/\"a\"\r\n");
+        assert!(out.matches("ary:").count() == 1 && out.contains("ETag: W/\"a\"\r\n"), "{out}");
+        assert_eq!(of(gzip, false, "Content-Length: 5\r\n"), (None, "Content-Length: 5\r\n\r\n".to_owned()));
     }
 
     #[test]

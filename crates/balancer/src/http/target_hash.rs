@@ -45,6 +45,11 @@ impl TargetHash {
     /// As the simulator hashes.
     pub(crate) const PLAIN: Self = Self { key: None, table_seed: 1, partitioning: None };
 
+    /// The same, of data that is not divided.
+    pub(crate) fn of_whole(self) -> Self {
+        Self { partitioning: None, ..self }
+    }
+
     /// The identity of the target with this key.
     pub(crate) fn target(&self, key: &[u8]) -> TargetId {
         match self.key {

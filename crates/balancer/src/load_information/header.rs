@@ -6,6 +6,8 @@ use std::time::Duration;
 use plimsoll_policy::{BackendId, LoadReport};
 
 use super::LoadIntake;
+use crate::backend::Backend;
+use crate::backend_pool::FIRST_POOL;
 use crate::shared::FrontEndShared;
 
 /// Takes the load out of the head of a back-end's response.
@@ -17,7 +19,7 @@ pub(crate) struct HeaderLoads<'a> {
 
 /// What a field says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum HeaderValue {
+pub(super) enum HeaderValue {
     /// The load.
     Load(u32),
     /// It tells other things.
@@ -30,9 +32,10 @@ enum HeaderValue {
 
 impl<'a> HeaderLoads<'a> {
     /// For responses of this back-end; `None` where loads do not come from there.
-    pub(crate) fn of(shared: &'a Arc<FrontEndShared>, backend: BackendId) -> Option<Self> {
+    pub(crate) fn of(shared: &'a Arc<FrontEndShared>, backend: &Backend) -> Option<Self> {
         let from = shared.load_information.config.from;
-        (from == plimsoll_config::LoadSource::Header).then_some(Self { shared, backend })
+        let tells = from == plimsoll_config::LoadSource::Header && backend.pool == FIRST_POOL;
+        tells.then_some(Self { shared, backend: backend.id })
     }
 
     /// Takes the load from this head, if it has one.
@@ -57,7 +60,7 @@ impl<'a> HeaderLoads<'a> {
 }
 
 /// The first value of the field of this name in a head whose form was checked.
-fn field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
+pub(super) fn field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
     head.split(|&byte| byte == b'\n').skip(1).find_map(|line| {
         let (start, rest) = line.split_at_checked(name.len())?;
         let value = rest.strip_prefix(b":")?;
@@ -66,7 +69,7 @@ fn field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
 }
 
 /// The load in a value: `TEXT name=value,…`, `JSON {…}`, or either without its word. Other forms are not understood.
-fn load_of(value: &[u8], metric: &str, most_load: u32) -> HeaderValue {
+pub(super) fn load_of(value: &[u8], metric: &str, most_load: u32) -> HeaderValue {
     let Ok(text) = std::str::from_utf8(value) else { return HeaderValue::Unreadable };
     let found = match text.split_once(' ') {
         Some(("TEXT", rest)) => in_text(rest, metric),

@@ -6,6 +6,7 @@
 
 mod broadcast;
 mod counts;
+pub(crate) mod fuzzed;
 mod header;
 mod kernel_timer;
 mod poller;

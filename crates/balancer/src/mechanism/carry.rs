@@ -94,6 +94,9 @@ pub(crate) trait Mechanism: Sized + 'static {
         false
     }
 
+    /// A client's connection has ended, or leaves.
+    fn client_ended(&self, _accepted: &Accepted) {}
+
     /// Handles time-outs. Called regularly.
     fn housekeeping(self: &Rc<Self>, _worker: &Rc<Worker>) {}
 
@@ -190,6 +193,8 @@ pub(crate) struct Answered {
     pub(crate) head: ResponseHead,
     /// Bytes of content that the client got.
     pub(crate) content_bytes: u64,
+    /// Bytes of content that the back-end gave: others, where it was compressed on the way.
+    pub(crate) original_bytes: u64,
     /// When the response's head was there.
     pub(crate) first_byte_at: Instant,
     /// Whether the client's connection stays usable.
@@ -246,6 +251,8 @@ pub(crate) enum Failure {
     /// The back-end closed a connection that had been kept, before a response: it may have found it idle for too long in the
     /// same moment. Another connection to it may do.
     Stale,
+    /// The back-end has said that it has not begun with the request (HTTP/2).
+    NotProcessed,
     /// The back-end closed its connection before a response.
     Lost,
     /// It did so while the client was waited for, to send the rest of the request.

@@ -89,6 +89,10 @@ macro_rules! mechanisms {
                 [$(self.$field.as_ref().is_some_and(|m| m.moves_connections())),*].contains(&true)
             }
 
+            fn client_ended(&self, accepted: &Accepted) {
+                $(if let Some(mechanism) = &self.$field { mechanism.client_ended(accepted) })*
+            }
+
             fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
                 $(if let Some(mechanism) = &self.$field { mechanism.housekeeping(worker) })*
             }

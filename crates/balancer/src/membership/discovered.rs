@@ -113,6 +113,9 @@ fn members_of(
     members.into_values().collect()
 }
 
+/// Requests that wait for a connection to a discovered back-end at once, as of a configured one by default.
+const MAX_WAITING: u32 = 1024;
+
 /// A replica as a back-end, which has the name of the replica's node and holds these partitions.
 fn member_of(config: &Config, replica: &Replica, partitions: PartitionSet) -> Option<MemberSpec> {
     let discovery = config.discovery.as_ref()?;
@@ -124,12 +127,16 @@ fn member_of(config: &Config, replica: &Replica, partitions: PartitionSet) -> Op
         weight,
         address: Ok(offer.address),
         tls: None,
+        http2: false,
+        proxy_protocol: plimsoll_config::ProxyProtocol::None,
         agent,
         agent_at: agent.map(|at| HostPort { host: at.ip().to_string(), port: at.port() }),
         authority: offer.address.to_string(),
         load_at: offer.inquiry.map_or(LoadAt::Port(LOAD_PORT), LoadAt::Address),
         partitions,
         max_connections: discovery.max_connections,
+        max_waiting: MAX_WAITING,
+        max_requests: None,
     })
 }
 
@@ -176,6 +183,7 @@ mod tests {
             replica("c", "north", 91),
         ];
         let members = members_of(&config, Partitioning::of(&config), &replicas);
+        assert!(members.iter().all(|m| m.max_waiting == MAX_WAITING), "whatever it has of connections");
         let held: Vec<_> = members.iter().map(|m| (&*m.name, m.partitions)).collect();
         assert_eq!(held, [("a", PartitionSet::of([0, 2])), ("b", PartitionSet::of([1]))]);
     }
@@ -189,7 +197,7 @@ mod tests {
             let offer = ServiceOffer { inquiry, ..ServiceOffer::new(key, ([127, 66, 1, 1], 80).into()) };
             let replica = Replica { node: "n".to_owned(), offer };
             let spec = member_of(&config, &replica, PartitionSet::ALL).unwrap();
-            backend(BackendId(0), &spec, 1).load_address().unwrap().to_string()
+            backend(0, BackendId(0), &spec, 1).load_address().unwrap().to_string()
         };
         assert_eq!(asked(Some("127.66.9.9:7777")), "127.66.9.9:7777", "on another machine");
         assert_eq!(asked(Some("127.66.1.1:7500")), "127.66.1.1:7500");

@@ -7,10 +7,10 @@ use std::sync::{Arc, PoisonError, TryLockError};
 use plimsoll_config::{BackendName, Config};
 
 use super::configured::warn_of_strange_address;
-use super::members::{MOST_MEMBERS, Members};
+use super::members::MOST_MEMBERS;
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::Backend;
-use crate::shared::FrontEndShared;
+use crate::backend_pool::BackendPool;
 
 /// What one source has told.
 #[derive(Debug, Default)]
@@ -79,42 +79,41 @@ pub(crate) enum TakenIn {
 
 /// The members that a source tells are these now, under this configuration.
 pub(crate) fn take_in(
-    shared: &FrontEndShared,
+    pool: &BackendPool,
     learned: &mut LearnedMembers,
     config: &Arc<Config>,
     specs: Vec<MemberSpec>,
 ) -> TakenIn {
     // A reload may hold it for long; the others that this thread looks after do not wait for that.
-    let _one_at_a_time = match shared.membership.try_lock() {
+    let _one_at_a_time = match pool.membership.try_lock() {
         Ok(one_at_a_time) => one_at_a_time,
         Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
         Err(TryLockError::WouldBlock) => return TakenIn::Later,
     };
-    if !Arc::ptr_eq(&shared.config.load(), config) {
+    if !Arc::ptr_eq(&pool.config.load(), config) {
         return TakenIn::Later;
     }
     learned.want(specs, config);
     let new: Vec<_> =
         learned.wanted.keys().filter(|name| !learned.there.contains_key(*name)).cloned().collect();
-    if shared.dispatch.members_with(new.iter()) > MOST_MEMBERS {
+    if pool.dispatch.members_with(new.iter()) > MOST_MEMBERS {
         tracing::error!("{} back-ends more are too many, and are left out", new.len());
         new.iter().for_each(|name| drop(learned.wanted.remove(name)));
     }
     if learned.there == learned.wanted {
         return TakenIn::Same;
     }
-    tell_of_new(shared, config, learned);
+    tell_of_new(pool, config, learned);
     for name in learned.there.keys().filter(|name| !learned.wanted.contains_key(*name)) {
         tracing::info!(backend = &**name, "a back-end leaves");
     }
-    let (dispatch, backends) = (&shared.dispatch, &shared.backends);
-    Members { dispatch, backends, workers: shared.counts.len() }.follow(learned);
+    pool.members().follow(learned);
     TakenIn::Changed
 }
 
 /// Tells of back-ends that are about to join, also where another one is.
-fn tell_of_new(shared: &FrontEndShared, config: &Config, learned: &LearnedMembers) {
-    let backends = shared.backends.load();
+fn tell_of_new(pool: &BackendPool, config: &Config, learned: &LearnedMembers) {
+    let backends = pool.backends.load();
     for spec in learned.wanted.values().filter(|spec| !learned.there.contains_key(&spec.name)) {
         let Ok(address) = spec.address else { continue };
         tracing::info!(backend = &*spec.name, %address, "a back-end joins");
@@ -129,6 +128,7 @@ pub(super) mod tests {
     use plimsoll_policy::{Health, Weight};
 
     use super::*;
+    use crate::shared::FrontEndShared;
 
     pub(crate) fn spec(name: &str, port: u16) -> MemberSpec {
         MemberSpec {
@@ -136,12 +136,16 @@ pub(super) mod tests {
             weight: Weight::ONE,
             address: Ok(([127, 0, 0, 1], port).into()),
             tls: None,
+            http2: false,
+            proxy_protocol: plimsoll_config::ProxyProtocol::None,
             agent: None,
             agent_at: None,
             authority: format!("127.0.0.1:{port}"),
             load_at: crate::backend::LoadAt::Port(7401),
             partitions: crate::partitioning::PartitionSet::ALL,
             max_connections: 4,
+            max_waiting: 4,
+            max_requests: None,
         }
     }
 

@@ -2,7 +2,7 @@
 //! and departures in dispatch.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use plimsoll_policy::{BackendId, Health};
@@ -10,6 +10,7 @@ use plimsoll_policy::{BackendId, Health};
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::Backend;
 use crate::dispatch::PartitionedDispatch;
+use crate::weight_course::{ShapedWeights, locked};
 
 /// The most back-ends that are there at a time, departed ones with requests included.
 pub(crate) const MOST_MEMBERS: usize = 65_534;
@@ -18,13 +19,15 @@ pub(crate) const MOST_MEMBERS: usize = 65_534;
 const KEPT_INDICES: usize = 1024;
 
 /// A back-end of this identity, taken to be up until a check says otherwise; without an address it is down.
-pub(crate) fn backend(id: BackendId, spec: &MemberSpec, workers: usize) -> Backend {
+pub(crate) fn backend(pool: u32, id: BackendId, spec: &MemberSpec, workers: usize) -> Backend {
     let (name, authority) = (Arc::clone(&spec.name), spec.authority.clone());
     let address = spec.address.clone();
     Backend::new(id, name, address, authority, spec.max_connections, workers)
+        .of_pool(pool)
+        .limited(spec.max_waiting, spec.max_requests)
         .with_agent(spec.agent, spec.agent_at.clone())
         .telling_load_at(spec.load_at)
-        .speaking_tls(spec.tls.clone())
+        .spoken_to(spec.tls.clone(), spec.http2, spec.proxy_protocol)
 }
 
 /// Whether a back-end is as a source says; its weight is dispatch's.
@@ -33,9 +36,12 @@ fn is_as(backend: &Backend, spec: &MemberSpec) -> bool {
         && backend.agent == spec.agent
         && backend.agent_at == spec.agent_at
         && backend.tls == spec.tls
+        && backend.http2 == spec.http2
+        && backend.proxy_protocol == spec.proxy_protocol
         && backend.load_at == spec.load_at
         && backend.authority == spec.authority
         && backend.max_connections == spec.max_connections
+        && (backend.max_waiting, backend.max_requests) == (spec.max_waiting, spec.max_requests)
 }
 
 /// What dispatch is told once the table is right.
@@ -52,8 +58,12 @@ pub(crate) struct Members<'a> {
     pub(crate) dispatch: &'a PartitionedDispatch,
     /// By the index of their ids.
     pub(crate) backends: &'a ArcSwap<Vec<Arc<Backend>>>,
+    /// Weights that differ for a while.
+    pub(crate) weights: &'a Mutex<ShapedWeights>,
     /// Threads that count what back-ends do.
     pub(crate) workers: usize,
+    /// The number of their pool.
+    pub(crate) pool: u32,
 }
 
 impl Members<'_> {
@@ -80,8 +90,9 @@ impl Members<'_> {
         for spec in entering.joined {
             let health = if spec.address.is_ok() { Health::Up } else { Health::Down };
             // The number of back-ends was checked before.
-            if let Err(full) = self.dispatch.join(&spec.name, spec.weight, health, spec.partitions) {
-                tracing::error!(backend = &*spec.name, %full, "a back-end cannot join");
+            match self.dispatch.join(&spec.name, spec.weight, health, spec.partitions) {
+                Ok(id) => self.dispatch.set_most_requests(id, spec.max_requests),
+                Err(full) => tracing::error!(backend = &*spec.name, %full, "a back-end cannot join"),
             }
         }
         for id in entering.found {
@@ -129,7 +140,7 @@ impl Members<'_> {
     ) {
         let Some(index) = backends.iter().position(|b| b.name == spec.name) else {
             let id = free.front().copied().unwrap_or(BackendId::new(backends.len()));
-            let next = Arc::new(backend(id, spec, self.workers));
+            let next = Arc::new(backend(self.pool, id, spec, self.workers));
             match free.pop_front() {
                 Some(free) => backends[free.index()] = next,
                 None => backends.push(next),
@@ -142,7 +153,7 @@ impl Members<'_> {
         let moved = known.is_retired() || known.address.is_ok() && known.address != spec.address;
         let found = !moved && known.address.is_err() && spec.address.is_ok();
         if moved || !is_as(known, spec) {
-            let next = Arc::new(backend(known.id, spec, self.workers).succeeding(known));
+            let next = Arc::new(backend(self.pool, known.id, spec, self.workers).succeeding(known));
             known.retire();
             *known = next;
         }
@@ -155,8 +166,13 @@ impl Members<'_> {
             entering.found.push(known.id);
         }
         self.dispatch.set_held(known.id, spec.partitions, known.health());
+        self.dispatch.set_most_requests(known.id, spec.max_requests);
         if reweighted {
-            self.dispatch.set_weight(known.id, spec.weight);
+            let mut weights = locked(self.weights);
+            // What differs is looked after soon.
+            if !weights.set(known, spec.weight) {
+                self.dispatch.set_weight(known.id, spec.weight);
+            }
         }
     }
 }
@@ -185,12 +201,16 @@ mod tests {
             weight: Weight::ONE,
             address: Ok(([127, 0, 0, 1], 1).into()),
             tls: None,
+            http2: false,
+            proxy_protocol: plimsoll_config::ProxyProtocol::None,
             agent: None,
             agent_at: None,
             load_at: crate::backend::LoadAt::Port(7401),
             authority: "a".to_owned(),
             partitions: crate::partitioning::PartitionSet::ALL,
             max_connections: 4,
+            max_waiting: 4,
+            max_requests: None,
         }
     }
 
@@ -200,14 +220,24 @@ mod tests {
                     address = \"127.0.0.1:1\"\n[policy]\nname = \"lard\"\n";
         let config = Config::parse(text, "test.toml").unwrap();
         let dispatch = PartitionedDispatch::new(&config, &[spec("stays")], 1).unwrap();
-        let first = Arc::new(backend(BackendId(0), &spec("stays"), 1));
+        let first = Arc::new(backend(0, BackendId(0), &spec("stays"), 1));
         (dispatch, ArcSwap::from_pointee(vec![first]))
+    }
+
+    /// What keeps it up to date.
+    fn members<'a>(
+        dispatch: &'a PartitionedDispatch,
+        backends: &'a ArcSwap<Vec<Arc<Backend>>>,
+        weights: &'a Mutex<ShapedWeights>,
+    ) -> Members<'a> {
+        Members { dispatch, backends, weights, workers: 1, pool: 0 }
     }
 
     #[test]
     fn more_back_ends_come_and_go_than_there_are_identities() {
         let (dispatch, backends) = cluster();
-        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        let weights = Mutex::default();
+        let members = members(&dispatch, &backends, &weights);
         for round in 0..70_000 {
             let name = format!("b{round}");
             members.follow(&mut Told(vec![MembershipChange::Join(spec(&name))]));
@@ -230,7 +260,8 @@ mod tests {
     #[test]
     fn a_name_that_returns_has_the_same_index_in_the_table_and_in_dispatch() {
         let (dispatch, backends) = cluster();
-        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        let weights = Mutex::default();
+        let members = members(&dispatch, &backends, &weights);
         let names = |letter: char| (0..700).map(move |n| format!("{letter}{n}"));
         let join = |names: &mut dyn Iterator<Item = String>| {
             members.follow(&mut Told(names.map(|name| MembershipChange::Join(spec(&name))).collect()));
@@ -262,7 +293,8 @@ mod tests {
     #[test]
     fn only_a_source_that_changes_a_weight_overrules_an_operator() {
         let (dispatch, backends) = cluster();
-        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        let weights = Mutex::default();
+        let members = members(&dispatch, &backends, &weights);
         let set = |spec: MemberSpec, reweighted| {
             members.follow(&mut Told(vec![MembershipChange::Change { spec, reweighted }]));
             dispatch.first().inspect(|i| i.view.weight(BackendId(0)))
@@ -279,7 +311,8 @@ mod tests {
     #[test]
     fn a_name_that_changes_is_the_one_that_is_followed_and_checked() {
         let (dispatch, backends) = cluster();
-        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        let weights = Mutex::default();
+        let members = members(&dispatch, &backends, &weights);
         let set = |spec: MemberSpec| {
             members.follow(&mut Told(vec![MembershipChange::Change { spec, reweighted: false }]));
             Arc::clone(&backends.load()[0])
@@ -303,7 +336,8 @@ mod tests {
     #[test]
     fn what_waits_does_not_go_to_a_back_end_that_joins_without_an_address() {
         let (dispatch, backends) = cluster();
-        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        let weights = Mutex::default();
+        let members = members(&dispatch, &backends, &weights);
         dispatch.set_health(BackendId(0), Health::Down);
         let address = Err(UnresolvedHost { host: "b".to_owned(), error: "none".to_owned() });
         let joins = MemberSpec { address, ..spec("b") };

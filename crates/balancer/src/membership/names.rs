@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_config::{BackendConfig, BackendName, Config, HostPort};
+use plimsoll_policy::{Health, Weight};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::learned::{LearnedMembers, TakenIn, take_in};
 use super::resolve::{in_thread, tls_of};
 use super::source::MemberSpec;
-use crate::backend::LoadAt;
-use crate::host_names::{FoundAddresses, look_up};
+use crate::backend::{Backend, LoadAt};
+use crate::backend_pool::BackendPool;
+use crate::host_names::{FoundAddresses, UnresolvedHost, look_up, look_up_services};
 use crate::partitioning::PartitionSet;
-use crate::shared::FrontEndShared;
+use crate::srv_names::{FoundService, LastAddresses, ServiceAddress, weights};
 
 /// How long an answer is waited for.
 const WAIT: Duration = Duration::from_secs(8);
@@ -23,14 +25,21 @@ const WAIT: Duration = Duration::from_secs(8);
 const LOOK: Duration = Duration::from_millis(500);
 /// The pause while a reload is under way.
 const RELOAD_PAUSE: Duration = Duration::from_millis(20);
+/// When a service that led nowhere is looked up again.
+const AGAIN: Duration = Duration::from_secs(5);
 /// The most addresses of one name.
 const MOST_ADDRESSES: usize = 1024;
+
+type FoundServices = BTreeMap<HostPort, Result<FoundService, UnresolvedHost>>;
 
 /// A name, and where it led last.
 #[derive(Debug)]
 struct FollowedName {
     at: HostPort,
-    addresses: Vec<SocketAddr>,
+    /// In order; those of a host have the same priority and weight.
+    addresses: Vec<ServiceAddress>,
+    /// Of a service, where its hosts led last.
+    hosts: LastAddresses,
     /// When it is looked up next.
     due: Instant,
     failing: bool,
@@ -38,7 +47,7 @@ struct FollowedName {
 
 impl FollowedName {
     /// Takes an answer. One that leads nowhere leaves the addresses in use that it had.
-    fn answered(&mut self, name: &str, found: FoundAddresses) {
+    fn answered(&mut self, name: &str, found: Result<Vec<ServiceAddress>, UnresolvedHost>) {
         match found {
             Ok(mut addresses) => {
                 addresses.sort_unstable();
@@ -74,7 +83,13 @@ impl FollowedNames {
             |name: &str, at: &HostPort| followed(config).any(|(b, _)| *b.name == *name && b.at == *at);
         self.0.retain(|name, known| is_there(name, &known.at));
         for (b, _) in followed(config) {
-            let fresh = || FollowedName { at: b.at.clone(), addresses: Vec::new(), due: now, failing: false };
+            let fresh = || FollowedName {
+                at: b.at.clone(),
+                addresses: Vec::new(),
+                hosts: LastAddresses::new(),
+                due: now,
+                failing: false,
+            };
             self.0.entry(Arc::clone(&b.name)).or_insert_with(fresh);
         }
     }
@@ -84,11 +99,32 @@ impl FollowedNames {
     }
 
     fn answered(&mut self, config: &Config, found: &BTreeMap<HostPort, FoundAddresses>, now: Instant) {
+        let plain = |address: &SocketAddr| ServiceAddress { priority: 0, address: *address, weight: 0 };
+        self.each_answered(config, found, |known, found, interval| {
+            known.due = now + interval;
+            found.as_ref().map(|found| found.iter().map(plain).collect()).map_err(Clone::clone)
+        });
+    }
+
+    fn services_answered(&mut self, config: &Config, found: &FoundServices, now: Instant) {
+        self.each_answered(config, found, |known, found, interval| {
+            known.due = now + found.as_ref().map_or(AGAIN, |found| found.ttl).min(interval);
+            found.clone().map(|found| found.addresses(&mut known.hosts))
+        });
+    }
+
+    /// Has each name that was looked up take its answer; `take` says where the answer leads, and notes when to look it up next.
+    fn each_answered<R>(
+        &mut self,
+        config: &Config,
+        found: &BTreeMap<HostPort, R>,
+        take: impl Fn(&mut FollowedName, &R, Duration) -> Result<Vec<ServiceAddress>, UnresolvedHost>,
+    ) {
         for (b, interval) in followed(config) {
             let Some(known) = self.0.get_mut(&b.name) else { continue };
             let Some(found) = found.get(&known.at) else { continue };
-            known.answered(&b.name, found.clone());
-            known.due = now + interval;
+            let addresses = take(known, found, interval);
+            known.answered(&b.name, addresses);
         }
     }
 
@@ -97,44 +133,69 @@ impl FollowedNames {
         self.0.values().map(|known| known.due).min().unwrap_or(now + LOOK).clamp(now, now + LOOK)
     }
 
-    fn members(&self, config: &Config) -> Vec<MemberSpec> {
+    /// The back-ends that follow; of those with this name it is known that they take no requests.
+    fn members(&self, config: &Config, is_down: impl Fn(&str) -> bool) -> Vec<MemberSpec> {
         let of = |b: &BackendConfig| -> Vec<MemberSpec> {
             let addresses = self.0.get(&b.name).map_or(&[][..], |known| &known.addresses);
-            addresses.iter().map(|&address| member_of(config, b, address)).collect()
+            let weights = weights(addresses, b.weight, |address| is_down(&name_of(b, address)));
+            let each = addresses.iter().zip(weights);
+            each.map(|(found, weight)| member_of(config, b, found.address, weight)).collect()
         };
         followed(config).flat_map(|(b, _)| of(b)).collect()
     }
 }
 
-fn member_of(config: &Config, b: &BackendConfig, address: SocketAddr) -> MemberSpec {
+/// What the back-end at one of the addresses is called.
+fn name_of(b: &BackendConfig, address: SocketAddr) -> String {
+    format!("{}@{address}", b.name)
+}
+
+fn member_of(config: &Config, b: &BackendConfig, address: SocketAddr, weight: Weight) -> MemberSpec {
     MemberSpec {
-        name: format!("{}@{address}", b.name).into(),
-        weight: b.weight,
+        name: name_of(b, address).into(),
+        weight,
         address: Ok(address),
         tls: tls_of(config, b),
+        http2: b.http2,
+        proxy_protocol: b.proxy_protocol,
         agent: None,
         agent_at: None,
         // The server behind the address knows itself by the name.
-        authority: b.address(),
+        authority: if b.at.is_service() { address.to_string() } else { b.address() },
         load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
         partitions: PartitionSet::held(&b.partitions),
         max_connections: b.max_connections,
+        max_waiting: b.max_waiting,
+        max_requests: b.max_requests,
     }
 }
 
+/// Whether a back-end takes no new requests, be it that it keeps its sessions.
+fn takes_none(backend: &Backend) -> bool {
+    backend.health() != Health::Up || backend.is_drained()
+}
+
 /// Looks names up again and again, has their addresses as back-ends, and `changed` told of each change.
-pub(crate) async fn follow_names(shared: Arc<FrontEndShared>, changed: Arc<Notify>) {
+pub(crate) async fn follow_names(pool: Arc<BackendPool>, changed: Arc<Notify>) {
     let (mut names, mut learned) = (FollowedNames::default(), LearnedMembers::default());
     loop {
-        let config = shared.config.load_full();
+        let config = pool.config.load_full();
         names.update(&config, Instant::now());
         let due = names.due(Instant::now());
         if !due.is_empty() {
             // Without a thread nothing was looked up, and it is tried again.
-            let found = in_thread(move || look_up(due.into_iter(), WAIT)).await.unwrap_or_default();
+            let (services, hosts): (Vec<_>, Vec<_>) = due.into_iter().partition(HostPort::is_service);
+            let look = move || (look_up(hosts.into_iter(), WAIT), look_up_services(services, WAIT));
+            let (found, services) = in_thread(look).await.unwrap_or_default();
             names.answered(&config, &found, Instant::now());
+            names.services_answered(&config, &services, Instant::now());
         }
-        match take_in(&shared, &mut learned, &config, names.members(&config)) {
+        let backends = pool.backends.load_full();
+        let is_down = |name: &str| {
+            let named = backends.iter().find(|b| *b.name == *name && !b.is_retired());
+            named.is_some_and(|b| takes_none(b))
+        };
+        match take_in(&pool, &mut learned, &config, names.members(&config, is_down)) {
             TakenIn::Later => {
                 tokio::time::sleep(RELOAD_PAUSE).await;
                 continue;
@@ -151,7 +212,7 @@ pub(crate) async fn follow_names(shared: Arc<FrontEndShared>, changed: Arc<Notif
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host_names::UnresolvedHost;
+    use crate::srv_names::ServiceHost;
 
     fn config(resolve: &str) -> Config {
         let text = format!(
@@ -168,7 +229,7 @@ mod tests {
     }
 
     fn shown(names: &FollowedNames, config: &Config) -> Vec<String> {
-        names.members(config).iter().map(|m| m.name.to_string()).collect()
+        names.members(config, |_| false).iter().map(|m| m.name.to_string()).collect()
     }
 
     #[test]
@@ -179,7 +240,7 @@ mod tests {
         assert_eq!((names.due(now).len(), shown(&names, &config).len()), (1, 0));
         names.answered(&config, &found(&[2, 1, 2]), now);
         assert_eq!(shown(&names, &config), ["web@10.0.1.1:80", "web@10.0.1.2:80"]);
-        let member = &names.members(&config)[0];
+        let member = &names.members(&config, |_| false)[0];
         assert_eq!((member.weight.as_f64(), &*member.authority), (2.0, "web.internal:80"));
         assert!(names.due(now + Duration::from_secs(4)).is_empty());
         assert_eq!(names.due(now + Duration::from_secs(5)).len(), 1);
@@ -191,6 +252,44 @@ mod tests {
         });
         names.answered(&config, &lost.collect(), now);
         assert_eq!(shown(&names, &config), ["web@10.0.1.3:80"], "they stay while the name server is away");
+    }
+
+    #[test]
+    fn a_service_is_looked_up_when_its_answer_says_so_and_its_priorities_count() {
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"web\"\nweight = 2\n\
+                    address = \"srv:_http._tcp.app.internal\"\n";
+        let (config, now) = (Config::parse(text, "test.toml").unwrap(), Instant::now());
+        let mut names = FollowedNames::default();
+        names.update(&config, now);
+        let at = names.due(now).remove(0);
+        assert_eq!((at.is_service(), at.to_string()), (true, "srv:_http._tcp.app.internal".to_owned()));
+        let found = |priority, n: u8, weight| {
+            let host = ServiceHost { host: format!("h{n}"), port: 80, priority, weight };
+            (host, Ok(vec![([10, 0, 1, n], 80).into()]))
+        };
+        let hosts = vec![found(1, 1, 3), found(1, 2, 1), found(2, 3, 0)];
+        let service = FoundService { hosts, ttl: Duration::from_secs(30) };
+        names.services_answered(&config, &[(at.clone(), Ok(service))].into(), now);
+        let seen = |down: &[&str]| -> Vec<(String, f64)> {
+            let members = names.members(&config, |name| down.contains(&name));
+            members.iter().map(|m| (m.authority.clone(), m.weight.as_f64())).collect()
+        };
+        let at_port = |n: u8, weight: f64| (format!("10.0.1.{n}:80"), weight);
+        assert_eq!(seen(&[]), [at_port(1, 3.0), at_port(2, 1.0), at_port(3, 0.0)]);
+        let down = ["web@10.0.1.1:80", "web@10.0.1.2:80"];
+        assert_eq!(seen(&down), [at_port(1, 0.0), at_port(2, 0.0), at_port(3, 2.0)]);
+        assert!(names.due(now + Duration::from_secs(29)).is_empty());
+        assert_eq!(names.due(now + Duration::from_secs(30)), [at]);
+    }
+
+    #[test]
+    fn a_drained_one_takes_none_also_while_it_keeps_sessions() {
+        let address = Ok(([127, 0, 0, 1], 1).into());
+        let backend = Backend::new(plimsoll_policy::BackendId(0), "b".into(), address, "b".into(), 4, 1);
+        assert!(!takes_none(&backend));
+        backend.set_drained(true);
+        backend.set_keeps_sessions(true);
+        assert_eq!((backend.health(), takes_none(&backend)), (Health::Up, true));
     }
 
     #[test]

@@ -10,14 +10,13 @@ use rustls::pki_types::ServerName;
 use tokio::sync::{Notify, Semaphore};
 
 use super::configured::{MOST_PAUSE, warn_of_strange_address};
-use super::members::Members;
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::{Backend, LoadAt};
+use crate::backend_pool::BackendPool;
 use crate::health;
 use crate::host_names::{AT_ONCE, FoundAddresses, UnresolvedHost, addresses_of, look_up};
 use crate::net::backend_tls::BackendTls;
 use crate::partitioning::PartitionSet;
-use crate::shared::FrontEndShared;
 
 /// How long a start or a reload waits for all names together: longer than the 5 s after which a resolver asks its next name
 /// server. The rest is looked up later.
@@ -68,12 +67,16 @@ fn member_of(
         weight: b.weight,
         address,
         tls: tls_of(config, b),
+        http2: b.http2,
+        proxy_protocol: b.proxy_protocol,
         agent,
         agent_at: agent_at.cloned(),
         load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
         authority: b.address(),
         partitions: PartitionSet::held(&b.partitions),
         max_connections: b.max_connections,
+        max_waiting: b.max_waiting,
+        max_requests: b.max_requests,
     }
 }
 
@@ -118,7 +121,7 @@ pub(crate) fn keep_found(members: &mut [MemberSpec], known: &[Arc<Backend>]) {
 }
 
 /// Looks the names of a back-end without address up until they lead somewhere; then it takes part, and `changed` is told.
-pub(crate) async fn follow_name(shared: Arc<FrontEndShared>, backend: Arc<Backend>, changed: Arc<Notify>) {
+pub(crate) async fn follow_name(pool: Arc<BackendPool>, backend: Arc<Backend>, changed: Arc<Notify>) {
     let mut rng = Rng::new(health::seed(&backend), 0);
     let mut pause = FIRST_PAUSE;
     loop {
@@ -127,7 +130,7 @@ pub(crate) async fn follow_name(shared: Arc<FrontEndShared>, backend: Arc<Backen
         pause = (pause * 2).min(MOST_PAUSE);
         // Nobody closes it.
         let Ok(turn) = LOOK_UPS.acquire().await else { continue };
-        let config = shared.config.load_full();
+        let config = pool.config.load_full();
         let (name, looked_up_by) = (Arc::clone(&backend.name), Arc::clone(&config));
         let found = in_thread(move || {
             let _turn = turn;
@@ -135,7 +138,7 @@ pub(crate) async fn follow_name(shared: Arc<FrontEndShared>, backend: Arc<Backen
             Some(member_of(&looked_up_by, b, None, &addresses_of)).filter(|spec| spec.address.is_ok())
         });
         let Some(spec) = found.await.flatten() else { continue };
-        if take_in(&shared, &backend, &config, spec) {
+        if take_in(&pool, &backend, &config, spec) {
             changed.notify_one();
             return;
         }
@@ -157,21 +160,16 @@ pub(super) async fn in_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send
 }
 
 /// The back-end has this address now, unless a reload is under way or has changed the configuration since `looked_up_by`.
-fn take_in(
-    shared: &FrontEndShared,
-    backend: &Arc<Backend>,
-    looked_up_by: &Arc<Config>,
-    spec: MemberSpec,
-) -> bool {
+fn take_in(pool: &BackendPool, backend: &Arc<Backend>, looked_up_by: &Arc<Config>, spec: MemberSpec) -> bool {
     // A reload may hold it for long; health checks and the admin API do not wait for that.
-    let _one_at_a_time = match shared.membership.try_lock() {
+    let _one_at_a_time = match pool.membership.try_lock() {
         Ok(one_at_a_time) => one_at_a_time,
         Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
         Err(TryLockError::WouldBlock) => return false,
     };
-    let backends = shared.backends.load();
+    let backends = pool.backends.load();
     let is_there = backends.get(backend.id.index()).is_some_and(|now| Arc::ptr_eq(now, backend));
-    if !is_there || backend.is_retired() || !Arc::ptr_eq(&shared.config.load(), looked_up_by) {
+    if !is_there || backend.is_retired() || !Arc::ptr_eq(&pool.config.load(), looked_up_by) {
         return false;
     }
     if let Ok(address) = spec.address {
@@ -179,8 +177,7 @@ fn take_in(
         let first = backends.iter().find(|b| !b.is_retired() && b.address == spec.address);
         warn_of_strange_address(looked_up_by, &spec.name, address, first.map(|b| &*b.name));
     }
-    let (dispatch, backends) = (&shared.dispatch, &shared.backends);
-    Members { dispatch, backends, workers: shared.counts.len() }.follow(&mut FoundAddress(Some(spec)));
+    pool.members().follow(&mut FoundAddress(Some(spec)));
     true
 }
 
@@ -199,6 +196,7 @@ mod tests {
     use plimsoll_policy::{Health, Weight};
 
     use super::*;
+    use crate::shared::FrontEndShared;
 
     fn at(host: &str) -> HostPort {
         HostPort { host: host.to_owned(), port: 80 }
@@ -217,8 +215,7 @@ mod tests {
 
     /// Tells the cluster that `b` is now like this.
     fn set(shared: &FrontEndShared, spec: MemberSpec) {
-        let (dispatch, backends) = (&shared.dispatch, &shared.backends);
-        Members { dispatch, backends, workers: 1 }.follow(&mut FoundAddress(Some(spec)));
+        shared.members().follow(&mut FoundAddress(Some(spec)));
     }
 
     #[test]
@@ -248,7 +245,7 @@ mod tests {
         let found = |at: &HostPort| Ok(vec![SocketAddr::from(([127, 0, 0, 9], at.port))]);
         let before = config("web", "agent");
         let before = member_of(&before, &before.backends[0], None, &found);
-        let known = super::super::members::backend(plimsoll_policy::BackendId(0), &before, 1);
+        let known = super::super::members::backend(0, plimsoll_policy::BackendId(0), &before, 1);
         let lost = |host, agent| {
             let config = config(host, agent);
             member_of(&config, &config.backends[0], Some(&known), &nowhere)

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use plimsoll_config::{BackendName, HostPort};
+use plimsoll_config::{BackendName, HostPort, ProxyProtocol};
 use plimsoll_policy::Weight;
 
 use crate::backend::LoadAt;
@@ -19,6 +19,10 @@ pub(crate) struct MemberSpec {
     pub(crate) address: Result<SocketAddr, UnresolvedHost>,
     /// How TLS is spoken to it, if it is.
     pub(crate) tls: Option<BackendTls>,
+    /// Whether HTTP/2 is spoken to it.
+    pub(crate) http2: bool,
+    /// Whether it is told whose connections requests come on.
+    pub(crate) proxy_protocol: ProxyProtocol,
     /// Where its agent takes handoffs.
     pub(crate) agent: Option<SocketAddr>,
     /// The name of its agent.
@@ -31,6 +35,10 @@ pub(crate) struct MemberSpec {
     pub(crate) partitions: PartitionSet,
     /// Connections that may be open to it at once.
     pub(crate) max_connections: u32,
+    /// Requests that may wait for one of them at once.
+    pub(crate) max_waiting: u32,
+    /// Requests that may be under way at it at once, if there is a limit.
+    pub(crate) max_requests: Option<u32>,
 }
 
 /// A change of the cluster.

@@ -1,4 +1,5 @@
-//! Buffers that are lent out: an idle connection holds none.
+//! Buffers whose memory is lent out while there is something in it: who waits holds none, and what is read next comes into memory that is
+//! still in the CPU's cache.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,6 +15,7 @@ const MOST_KEPT: usize = 256;
 /// Bytes read and not used up yet.
 #[derive(Debug)]
 pub(crate) struct Buffer {
+    /// Empty while nothing is in the buffer.
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
@@ -41,7 +43,7 @@ impl Buffer {
 
     /// How many bytes it holds at most.
     pub(crate) fn room(&self) -> usize {
-        self.bytes.len()
+        self.pool.size_bytes
     }
 
     /// Uses up the first `n` bytes.
@@ -49,12 +51,13 @@ impl Buffer {
         self.start += n;
         debug_assert!(self.start <= self.end, "only what is there can be used up");
         if self.start == self.end {
-            (self.start, self.end) = (0, 0);
+            self.give_back();
         }
     }
 
     /// Puts bytes that were read before behind those that are there; false, and nothing done, when there is no room.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> bool {
+        self.borrow();
         let Some(room) = self.bytes.get_mut(self.end..self.end + bytes.len()) else { return false };
         room.copy_from_slice(bytes);
         self.end += bytes.len();
@@ -70,6 +73,7 @@ impl Buffer {
         cx: &mut Context<'_>,
         from: &mut R,
     ) -> Poll<io::Result<usize>> {
+        self.borrow();
         if self.end == self.bytes.len() && self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -78,23 +82,40 @@ impl Buffer {
             return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
         }
         let mut room = ReadBuf::new(&mut self.bytes[self.end..]);
-        ready!(Pin::new(from).poll_read(cx, &mut room))?;
+        let polled = Pin::new(from).poll_read(cx, &mut room);
+        self.end += room.filled().len();
         let n = room.filled().len();
-        self.end += n;
+        if self.is_empty() {
+            self.give_back();
+        }
+        ready!(polled)?;
         Poll::Ready(Ok(n))
+    }
+
+    /// Borrows memory, unless it has some.
+    fn borrow(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes = self.pool.lend();
+        }
+    }
+
+    /// Gives the memory back; what is in it is used up.
+    fn give_back(&mut self) {
+        (self.start, self.end) = (0, 0);
+        let bytes = std::mem::take(&mut self.bytes);
+        if !bytes.is_empty() {
+            self.pool.take_back(bytes);
+        }
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut free = self.pool.free.borrow_mut();
-        if free.len() < MOST_KEPT {
-            free.push(std::mem::take(&mut self.bytes));
-        }
+        self.give_back();
     }
 }
 
-/// Lends buffers of one size; the one given back last goes out first, while it is still in the CPU's cache.
+/// Lends memory for buffers of one size; what was given back last goes out first, while it is still in the CPU's cache.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     size_bytes: usize,
@@ -113,9 +134,19 @@ impl BufferPool {
 
     /// An empty buffer.
     pub(crate) fn take(self: &Rc<Self>) -> Buffer {
+        Buffer { bytes: Box::default(), start: 0, end: 0, pool: Rc::clone(self) }
+    }
+
+    fn lend(&self) -> Box<[u8]> {
         let kept = self.free.borrow_mut().pop();
-        let bytes = kept.unwrap_or_else(|| vec![0; self.size_bytes].into_boxed_slice());
-        Buffer { bytes, start: 0, end: 0, pool: Rc::clone(self) }
+        kept.unwrap_or_else(|| vec![0; self.size_bytes].into_boxed_slice())
+    }
+
+    fn take_back(&self, bytes: Box<[u8]>) {
+        let mut free = self.free.borrow_mut();
+        if free.len() < MOST_KEPT {
+            free.push(bytes);
+        }
     }
 }
 
@@ -139,9 +170,36 @@ mod tests {
         buffer.consume(6);
         assert_eq!(fill(&mut buffer, b"ijk"), Ok(3));
         assert_eq!(buffer.data(), b"ghijk");
+        assert_eq!((buffer.room(), pool.free.borrow().len()), (8, 0));
         buffer.consume(5);
         assert!(buffer.is_empty());
+        assert_eq!(pool.free.borrow().len(), 1);
         drop(buffer);
+        assert_eq!(pool.free.borrow().len(), 1);
+    }
+
+    /// Reads nothing, and is not at its end.
+    struct Silent;
+
+    impl AsyncRead for Silent {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    #[test]
+    fn who_waits_holds_no_memory() {
+        let pool = BufferPool::new(8);
+        let (mut first, mut second) = (pool.take(), pool.take());
+        let mut cx = Context::from_waker(Waker::noop());
+        for buffer in [&mut first, &mut second] {
+            assert!(buffer.poll_fill(&mut cx, &mut Silent).is_pending());
+        }
+        assert_eq!(pool.free.borrow().len(), 1);
+        assert!(first.put(b"abc") && !first.put(b"defghi"));
+        assert!(first.poll_fill(&mut cx, &mut Silent).is_pending());
+        assert_eq!((first.data(), pool.free.borrow().len()), (&b"abc"[..], 0));
+        drop(first);
         assert_eq!(pool.free.borrow().len(), 1);
     }
 }

@@ -4,9 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use super::backend_tls::BackendTls;
+use super::proxy_protocol::ConnectionEnds;
+use crate::backend::Backend;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::ReadHalf;
 
@@ -33,6 +36,11 @@ pub(crate) trait Input: AsyncRead + Unpin {
     /// Ready with an error when the connection broke, and without one when there is something to read, which ends the
     /// looking. An input that cannot tell is pending: the break shows when something is written.
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Ready when the peer wants nothing more, where it says so: an input that cannot tell is pending.
+    fn poll_cancelled(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
 }
 
 impl Input for ReadHalf<'_> {
@@ -53,14 +61,32 @@ pub(crate) trait ClientIo: Halves + AsyncRead + AsyncWrite + Unpin {
     /// Acknowledges received data now, for a client that waits for that before it sends more.
     fn acknowledge(&mut self) {}
 
+    /// From now on what is written may be held back until it is flushed, so that much of it goes out at once.
+    fn hold_output(&mut self) {}
+
     /// Ends our direction; false when the connection is gone already.
     fn end_output(&mut self) -> bool;
 
     /// Makes the connection be reset when it is dropped.
     fn reset(&mut self);
 
+    /// Whether it is a stream of HTTP/2, with one request.
+    fn is_http2(&self) -> bool {
+        false
+    }
+
+    /// Whether both sides have agreed on HTTP/2 before the first byte of it.
+    fn agreed_on_http2(&self) -> bool {
+        false
+    }
+
     /// Fields that tell back-ends who the client is, as its certificate says; empty without one.
     fn identity(&self) -> Option<Rc<[u8]>> {
+        None
+    }
+
+    /// Our end of the connection, if the system tells.
+    fn local_address(&self) -> Option<SocketAddr> {
         None
     }
 
@@ -83,11 +109,28 @@ pub(crate) trait ClientIo: Halves + AsyncRead + AsyncWrite + Unpin {
 
 /// A connection to a back-end.
 pub(crate) trait BackendIo: Halves + Sized {
-    /// Opens one.
+    /// What those of one worker share.
+    type Shared: Default;
+
+    /// Opens one to `backend`, which has this address; where it is told whose connections requests come on, for this one, or else for
+    /// none.
     ///
     /// # Errors
     /// The system's.
-    async fn open(address: SocketAddr, tls: Option<&BackendTls>) -> io::Result<Self>;
+    async fn open(
+        backend: &Arc<Backend>,
+        address: SocketAddr,
+        client: Option<&ConnectionEnds>,
+        shared: &Self::Shared,
+    ) -> io::Result<Self>;
+
+    /// Sees to what is shared, from time to time: at this time of the worker, and what is idle for that long.
+    fn sweep(_shared: &Self::Shared, _now_ms: u64, _idle: Duration) {}
+
+    /// Whether it can be used again after a request that ended well.
+    fn is_reusable(&self) -> bool {
+        true
+    }
 
     /// Whether an idle one can be written to. With `surely` the system is asked whether the back-end has closed it this
     /// very moment.

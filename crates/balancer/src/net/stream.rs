@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::halves::{ClientIo, Halves};
+use super::rush::Rush;
 
 /// A connection that does not block.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct ClientStream {
     state: State,
     /// The system leaves the first data unacknowledged until there is an answer.
     acknowledges_late: bool,
+    /// It cannot leave: what has come on it before is in no snapshot.
+    stays: bool,
 }
 
 #[derive(Debug)]
@@ -42,7 +45,40 @@ enum State {
 impl ClientStream {
     /// A connection's socket, which must not block.
     pub(crate) fn new(fd: OwnedFd) -> Self {
-        Self { state: State::Apart(fd), acknowledges_late: false }
+        Self { state: State::Apart(fd), acknowledges_late: false, stays: false }
+    }
+
+    /// From now on it cannot be moved elsewhere.
+    pub(crate) fn stay(&mut self) {
+        self.stays = true;
+    }
+
+    /// Receives what has come on a connection that is not watched yet; pending where nothing has, and on one that is watched.
+    fn receive_now(&self, buffer: &mut ReadBuf<'_>, flags: RecvFlags) -> Poll<io::Result<usize>> {
+        let State::Apart(fd) = &self.state else { return Poll::Pending };
+        match recv(fd, buffer.initialize_unfilled(), flags) {
+            Ok((n, _)) => {
+                buffer.advance(n);
+                Poll::Ready(Ok(n))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+
+    /// Reads what has come, and leaves it there.
+    pub(crate) fn poll_peek(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(received) = self.receive_now(buffer, RecvFlags::PEEK) {
+            return Poll::Ready(received);
+        }
+        match self.watched() {
+            Ok(stream) => stream.poll_peek(cx, buffer),
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 
     /// The connection as one that can be waited for.
@@ -99,6 +135,10 @@ impl ClientIo for ClientStream {
         }
     }
 
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.socket().and_then(|socket| SockRef::from(&socket).local_addr().ok()?.as_socket())
+    }
+
     /// What has come is acknowledged now: a client may wait with the rest for that (Nagle's algorithm, RFC 9293,
     /// section 3.7.4).
     fn acknowledge(&mut self) {
@@ -123,7 +163,7 @@ impl ClientIo for ClientStream {
     }
 
     fn can_move(&self) -> bool {
-        true
+        !self.stays
     }
 
     fn into_socket(self) -> io::Result<OwnedFd> {
@@ -141,15 +181,8 @@ impl AsyncRead for ClientStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let State::Apart(fd) = &self.state {
-            match recv(fd, buffer.initialize_unfilled(), RecvFlags::empty()) {
-                Ok((n, _)) => {
-                    buffer.advance(n);
-                    return Poll::Ready(Ok(()));
-                }
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(error) => return Poll::Ready(Err(error.into())),
-            }
+        if let Poll::Ready(received) = self.receive_now(buffer, RecvFlags::empty()) {
+            return Poll::Ready(received.map(drop));
         }
         self.poll_watched(|stream| stream.poll_read(cx, buffer))
     }
@@ -178,32 +211,6 @@ impl AsyncWrite for ClientStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_watched(|stream| stream.poll_shutdown(cx))
-    }
-}
-
-/// Connections accepted between two looks at how they come.
-const LOOK_EVERY: u32 = 64;
-
-/// How connections come: one at a time, or several before the first has been accepted.
-#[derive(Debug, Clone, Copy, Default)]
-struct Rush {
-    accepted: u32,
-    /// How often there was none any more.
-    waits: u32,
-    on: bool,
-}
-
-impl Rush {
-    /// Whether there is a rush, from now on, if that has changed.
-    fn look(&mut self) -> Option<bool> {
-        if self.accepted < LOOK_EVERY {
-            return None;
-        }
-        // Two for each wait begin it, and fewer than five for each four end it.
-        let on = if self.on { 4 * self.accepted >= 5 * self.waits } else { self.accepted >= 2 * self.waits };
-        let changed = on != self.on;
-        *self = Self { on, ..Self::default() };
-        changed.then_some(on)
     }
 }
 
@@ -314,22 +321,6 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-
-    #[test]
-    fn a_rush_begins_and_ends() {
-        let mut rush = Rush::default();
-        let mut after = |accepted, waits| {
-            (rush.accepted, rush.waits) = (accepted, waits);
-            rush.look()
-        };
-        assert_eq!(after(63, 1), None);
-        assert_eq!(after(64, 64), None, "one at a time");
-        assert_eq!(after(64, 33), None);
-        assert_eq!(after(64, 32), Some(true));
-        assert_eq!(after(64, 51), None);
-        assert_eq!(after(64, 52), Some(false));
-        assert_eq!(after(64, 0), Some(true));
-    }
 
     #[tokio::test]
     async fn a_connection_is_watched_once_it_has_to_be_waited_for() {

@@ -1,7 +1,7 @@
 //! A client's connection under TLS, independent of what is spoken inside.
 
-use std::cell::RefCell;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Write};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-use super::halves::{ClientIo, Halves, Input};
-use super::shared_halves::HalfOf;
+use super::halves::{ClientIo, Input};
+use super::shared_halves::SharedHalves;
 use super::stream::ClientStream;
 
 /// Who counts handshakes.
@@ -27,7 +27,7 @@ pub(crate) trait TlsHandshakes {
 }
 
 /// A client's connection under TLS.
-pub(crate) struct TlsClient(RefCell<Secured>);
+pub(crate) type TlsClient = SharedHalves<Secured>;
 
 /// A connection on which the handshake is done with the first reading.
 pub(crate) struct Secured {
@@ -37,6 +37,8 @@ pub(crate) struct Secured {
     identity: Option<Rc<[u8]>>,
     /// It is to be reset, so nobody is told that it ends well.
     is_cut: bool,
+    /// What is written is held back until it is flushed, or there is much of it.
+    holds_output: bool,
 }
 
 enum State {
@@ -50,19 +52,17 @@ fn gone() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
 
-impl TlsClient {
+impl Secured {
     /// A connection whose client speaks first.
-    pub(crate) fn new(
+    pub(crate) fn client(
         stream: ClientStream,
         config: Arc<ServerConfig>,
         counts: Rc<dyn TlsHandshakes>,
-    ) -> Self {
+    ) -> TlsClient {
         let state = State::Handshake(Box::new(TlsAcceptor::from(config).accept(stream)));
-        Self(RefCell::new(Secured { state, counts, identity: None, is_cut: false }))
+        SharedHalves::new(Self { state, counts, identity: None, is_cut: false, holds_output: false })
     }
-}
 
-impl Secured {
     /// The open connection, once the handshake is done.
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Pin<&mut TlsStream<ClientStream>>>> {
         if let State::Handshake(handshake) = &mut self.state {
@@ -87,18 +87,9 @@ impl Secured {
     }
 }
 
-impl Halves for TlsClient {
-    type Input<'a> = HalfOf<'a, Secured>;
-    type Output<'a> = HalfOf<'a, Secured>;
-
-    fn halves(&mut self) -> io::Result<(HalfOf<'_, Secured>, HalfOf<'_, Secured>)> {
-        Ok((HalfOf(&self.0), HalfOf(&self.0)))
-    }
-}
-
 impl ClientIo for TlsClient {
     fn poll_begun(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &self.0.borrow().state {
+        match &self.state().state {
             // Whoever reads drives it.
             State::Handshake(_) => Poll::Ready(Ok(())),
             // There is something decrypted, or the end.
@@ -109,17 +100,35 @@ impl ClientIo for TlsClient {
     }
 
     fn acknowledge(&mut self) {
-        if let State::Open(stream) = &mut self.0.get_mut().state {
+        if let State::Open(stream) = &mut self.state_mut().state {
             stream.get_mut().0.acknowledge();
         }
     }
 
+    fn agreed_on_http2(&self) -> bool {
+        match &self.state().state {
+            State::Open(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+            State::Handshake(_) | State::Gone => false,
+        }
+    }
+
     fn identity(&self) -> Option<Rc<[u8]>> {
-        self.0.borrow().identity.clone()
+        self.state().identity.clone()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        match &self.state().state {
+            State::Open(stream) => stream.get_ref().0.local_address(),
+            State::Handshake(_) | State::Gone => None,
+        }
+    }
+
+    fn hold_output(&mut self) {
+        self.state_mut().holds_output = true;
     }
 
     fn end_output(&mut self) -> bool {
-        match &mut self.0.get_mut().state {
+        match &mut self.state_mut().state {
             State::Open(stream) => {
                 // What cannot be sent now would come too late: the client does not read.
                 let _ = Pin::new(&mut **stream).poll_shutdown(&mut Context::from_waker(Waker::noop()));
@@ -130,7 +139,7 @@ impl ClientIo for TlsClient {
     }
 
     fn reset(&mut self) {
-        let secured = self.0.get_mut();
+        let secured = self.state_mut();
         secured.is_cut = true;
         if let State::Open(stream) = &mut secured.state {
             stream.get_mut().0.reset();
@@ -170,13 +179,37 @@ impl AsyncRead for Secured {
         cx: &mut Context<'_>,
         room: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(self.poll_open(cx))?.poll_read(cx, room)
+        let holds = self.holds_output;
+        let mut stream = ready!(self.poll_open(cx))?;
+        let read = stream.as_mut().poll_read(cx, room);
+        // Reading may have asked for words of TLS itself, such as the one that nothing is negotiated anew. Whoever holds output sends it soon.
+        if read.is_pending() && !holds && stream.get_ref().1.wants_write() {
+            let _ = stream.poll_flush(cx);
+        }
+        read
+    }
+}
+
+/// Encrypts what there is room for. Nothing goes out unless there is no room; a flush sends it.
+fn poll_hold(
+    mut stream: Pin<&mut TlsStream<ClientStream>>,
+    cx: &mut Context<'_>,
+    pieces: &[IoSlice<'_>],
+) -> Poll<io::Result<usize>> {
+    loop {
+        let n = stream.as_mut().get_mut().get_mut().1.writer().write_vectored(pieces)?;
+        if n > 0 || pieces.iter().all(|piece| piece.is_empty()) {
+            return Poll::Ready(Ok(n));
+        }
+        ready!(stream.as_mut().poll_flush(cx))?;
     }
 }
 
 impl AsyncWrite for Secured {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(self.poll_open(cx))?.poll_write(cx, bytes)
+        let holds = self.holds_output;
+        let stream = ready!(self.poll_open(cx))?;
+        if holds { poll_hold(stream, cx, &[IoSlice::new(bytes)]) } else { stream.poll_write(cx, bytes) }
     }
 
     fn poll_write_vectored(
@@ -184,7 +217,9 @@ impl AsyncWrite for Secured {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_open(cx))?.poll_write_vectored(cx, pieces)
+        let holds = self.holds_output;
+        let stream = ready!(self.poll_open(cx))?;
+        if holds { poll_hold(stream, cx, pieces) } else { stream.poll_write_vectored(cx, pieces) }
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -197,37 +232,5 @@ impl AsyncWrite for Secured {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_open(cx))?.poll_shutdown(cx)
-    }
-}
-
-impl AsyncRead for TlsClient {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.get_mut().0.get_mut()).poll_read(cx, room)
-    }
-}
-
-impl AsyncWrite for TlsClient {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(self.get_mut().0.get_mut()).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(self.get_mut().0.get_mut()).poll_write_vectored(cx, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.get_mut().0.get_mut()).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.get_mut().0.get_mut()).poll_shutdown(cx)
     }
 }

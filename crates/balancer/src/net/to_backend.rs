@@ -4,10 +4,13 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use plimsoll_config::ProxyProtocol;
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio_rustls::TlsConnector;
@@ -15,22 +18,52 @@ use tokio_rustls::client::TlsStream;
 
 use super::backend_tls::BackendTls;
 use super::halves::{BackendIo, Halves, Input};
+use super::proxy_protocol::{ConnectionEnds, header};
 use super::shared_halves::HalfOf;
+use crate::backend::Backend;
+use crate::http2::{AsksBackend, BackendStreamText, Http2Connections, StreamText, UNACKNOWLEDGED};
 
 /// A connection to a back-end.
 #[derive(Debug)]
 pub(crate) enum ToBackend {
     Plain(TcpStream),
     Secured(Box<RefCell<TlsStream<TcpStream>>>),
+    /// A stream of HTTP/2, for one request.
+    Http2(Box<BackendStreamText>),
 }
 
 impl BackendIo for ToBackend {
-    async fn open(address: SocketAddr, tls: Option<&BackendTls>) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let Some(BackendTls { client, name }) = tls else { return Ok(Self::Plain(stream)) };
-        let secured = TlsConnector::from(client.config()).connect(name.clone(), stream).await?;
-        Ok(Self::Secured(Box::new(RefCell::new(secured))))
+    type Shared = Http2Connections;
+
+    async fn open(
+        backend: &Arc<Backend>,
+        address: SocketAddr,
+        client: Option<&ConnectionEnds>,
+        shared: &Http2Connections,
+    ) -> io::Result<Self> {
+        Ok(match (&backend.tls, backend.http2) {
+            (None, false) => Self::Plain(introduced(address, backend, client).await?),
+            (Some(tls), false) => {
+                let socket = introduced(address, backend, client).await?;
+                Self::Secured(Box::new(RefCell::new(secure(socket, tls, false).await?)))
+            }
+            (None, true) => Self::Http2(Box::new(
+                shared.stream(backend, async || watched(connect(address).await?)).await?,
+            )),
+            (Some(tls), true) => Self::Http2(Box::new(
+                shared
+                    .stream(backend, async || secure(watched(connect(address).await?)?, tls, true).await)
+                    .await?,
+            )),
+        })
+    }
+
+    fn sweep(shared: &Http2Connections, now_ms: u64, idle: Duration) {
+        shared.sweep(now_ms, idle);
+    }
+
+    fn is_reusable(&self) -> bool {
+        !matches!(self, Self::Http2(_))
     }
 
     /// Readable means the end, an error, or unexpected bytes.
@@ -54,8 +87,44 @@ impl BackendIo for ToBackend {
                 // The event queue may not have told of the end yet.
                 quiet && (!surely || nothing_to_read(stream.get_ref().0))
             }
+            Self::Http2(_) => false,
         }
     }
+}
+
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A connection that begins with whose it is, where the back-end is told that.
+async fn introduced(
+    address: SocketAddr,
+    backend: &Backend,
+    client: Option<&ConnectionEnds>,
+) -> io::Result<TcpStream> {
+    let mut stream = connect(address).await?;
+    if backend.proxy_protocol != ProxyProtocol::None {
+        stream.write_all(&header(backend.proxy_protocol, client)).await?;
+    }
+    Ok(stream)
+}
+
+/// A connection that many requests share is lost once nothing is acknowledged on it for a while.
+fn watched(stream: TcpStream) -> io::Result<TcpStream> {
+    SockRef::from(&stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    Ok(stream)
+}
+
+/// This connection under TLS, on which both agree on HTTP/2 if that is asked for.
+async fn secure(socket: TcpStream, tls: &BackendTls, http2: bool) -> io::Result<TlsStream<TcpStream>> {
+    let config = if http2 { tls.client.http2_config() } else { tls.client.config() };
+    let stream = TlsConnector::from(config).connect(tls.name.clone(), socket).await?;
+    if http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+        return Err(io::Error::other("the back-end does not speak HTTP/2"));
+    }
+    Ok(stream)
 }
 
 fn nothing_to_read(stream: &TcpStream) -> bool {
@@ -70,6 +139,7 @@ impl AsyncRead for ToBackend {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, room),
             Self::Secured(stream) => Pin::new(stream.get_mut()).poll_read(cx, room),
+            Self::Http2(stream) => Pin::new(stream.get_mut()).poll_read(cx, room),
         }
     }
 }
@@ -79,6 +149,7 @@ impl AsyncWrite for ToBackend {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Secured(stream) => Pin::new(stream.get_mut()).poll_write(cx, bytes),
+            Self::Http2(stream) => Pin::new(stream.get_mut()).poll_write(cx, bytes),
         }
     }
 
@@ -86,6 +157,7 @@ impl AsyncWrite for ToBackend {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Self::Secured(stream) => Pin::new(stream.get_mut()).poll_flush(cx),
+            Self::Http2(stream) => Pin::new(stream.get_mut()).poll_flush(cx),
         }
     }
 
@@ -93,6 +165,7 @@ impl AsyncWrite for ToBackend {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Secured(stream) => Pin::new(stream.get_mut()).poll_shutdown(cx),
+            Self::Http2(stream) => Pin::new(stream.get_mut()).poll_shutdown(cx),
         }
     }
 }
@@ -101,12 +174,14 @@ impl AsyncWrite for ToBackend {
 pub(crate) enum FromBackendHalf<'a> {
     Plain(ReadHalf<'a>),
     Secured(HalfOf<'a, TlsStream<TcpStream>>),
+    Http2(HalfOf<'a, StreamText<AsksBackend>>),
 }
 
 /// What goes to a back-end.
 pub(crate) enum ToBackendHalf<'a> {
     Plain(WriteHalf<'a>),
     Secured(HalfOf<'a, TlsStream<TcpStream>>),
+    Http2(HalfOf<'a, StreamText<AsksBackend>>),
 }
 
 impl Halves for ToBackend {
@@ -121,6 +196,9 @@ impl Halves for ToBackend {
             }
             Self::Secured(stream) => {
                 (FromBackendHalf::Secured(HalfOf(stream)), ToBackendHalf::Secured(HalfOf(stream)))
+            }
+            Self::Http2(stream) => {
+                (FromBackendHalf::Http2(HalfOf(stream)), ToBackendHalf::Http2(HalfOf(stream)))
             }
         })
     }
@@ -137,6 +215,7 @@ impl Input for FromBackendHalf<'_> {
         match self {
             Self::Plain(half) => half.poll_broken(cx),
             Self::Secured(half) => half.poll_broken(cx),
+            Self::Http2(half) => half.poll_broken(cx),
         }
     }
 }
@@ -146,6 +225,7 @@ impl AsyncRead for FromBackendHalf<'_> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_read(cx, room),
             Self::Secured(half) => Pin::new(half).poll_read(cx, room),
+            Self::Http2(half) => Pin::new(half).poll_read(cx, room),
         }
     }
 }
@@ -155,6 +235,7 @@ impl AsyncWrite for ToBackendHalf<'_> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_write(cx, bytes),
             Self::Secured(half) => Pin::new(half).poll_write(cx, bytes),
+            Self::Http2(half) => Pin::new(half).poll_write(cx, bytes),
         }
     }
 
@@ -166,6 +247,7 @@ impl AsyncWrite for ToBackendHalf<'_> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_write_vectored(cx, pieces),
             Self::Secured(half) => Pin::new(half).poll_write_vectored(cx, pieces),
+            Self::Http2(half) => Pin::new(half).poll_write_vectored(cx, pieces),
         }
     }
 
@@ -177,6 +259,7 @@ impl AsyncWrite for ToBackendHalf<'_> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_flush(cx),
             Self::Secured(half) => Pin::new(half).poll_flush(cx),
+            Self::Http2(half) => Pin::new(half).poll_flush(cx),
         }
     }
 
@@ -184,6 +267,7 @@ impl AsyncWrite for ToBackendHalf<'_> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_shutdown(cx),
             Self::Secured(half) => Pin::new(half).poll_shutdown(cx),
+            Self::Http2(half) => Pin::new(half).poll_shutdown(cx),
         }
     }
 }

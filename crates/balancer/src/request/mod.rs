@@ -1,14 +1,18 @@
 //! A request from its head to its record: chooses back-ends and tries them until one answers, independent of
 //! the request's source and the mechanism.
 
+use std::sync::Arc;
+
 use plimsoll_policy::BackendId;
 
 use crate::account::{AdmissionResult, End};
+use crate::backend_pool::BackendPool;
 use crate::http::{Framing, RequestRefusal};
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
 use crate::refusal_reason::RefusalReason;
+use crate::sessions;
 
 const NOT_PASSED_ON: &str = "the back-end's answer cannot be passed on";
 const UNAVAILABLE: RequestRefusal = RequestRefusal::of(503, "no back-end can take the request now");
@@ -42,6 +46,8 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
             let end = End {
                 status: answered.head.status,
                 content_bytes: answered.content_bytes,
+                original_bytes: answered.original_bytes,
+                coding: answered.head.coding.filter(|_| answered.head.framing != Framing::None),
                 first_byte: Some(answered.first_byte_at),
                 complete: true,
                 handed_off: false,
@@ -89,7 +95,8 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
             Err(reason) => return unavailable(request, reason),
         };
         request.more = request.account.attempts <= request.config.limits.retries;
-        request.account.backend = request.worker.backend(chosen);
+        request.account.backend =
+            request.worker.shared.in_pool(request.head.pool, |pool| pool.backend(chosen)).flatten();
         let failure = match mechanism.carry(request).await {
             Carried::Answered(answered) => return Outcome::Answered(answered),
             Carried::Leaves(parcel) => return Outcome::Leaves(parcel),
@@ -111,32 +118,48 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
                 account.fault = Some(why);
             }
         }
-        match failure {
-            Failure::NoPlace | Failure::Unreachable(_) => {
-                let reason = unplaced(&failure);
-                if let (Failure::Unreachable(error), Some(backend)) = (failure, &account.backend) {
-                    request.worker.connect_failed(backend, sent, &error, again);
-                    account.failed = Some(chosen);
-                }
-                if !request.more {
-                    return unavailable(request, reason);
-                }
-            }
-            Failure::NotSent => account.failed = Some(chosen),
-            // It is chosen again if its connection was only stale, or if no other one takes requests. If it then refuses a
-            // connection, it is taken for down.
-            Failure::Stale | Failure::Lost | Failure::BackendDown if request.repeatable && request.more => {
-                account.failed = Some(chosen);
-            }
-            // Without the trial another back-end would have had it. The client has got nothing of these answers.
-            Failure::TimedOut | Failure::BadResponse(_) | Failure::OverLimit(_)
-                if on_trial && request.repeatable && request.more =>
-            {
-                account.failed = Some(chosen);
-            }
-            failure => return failed(&failure),
+        if let (Failure::Unreachable(error), Some(backend)) = (&failure, &account.backend) {
+            request.worker.connect_failed(backend, sent, error, again);
+        }
+        if !goes_on(request, &failure, on_trial) {
+            return match failure {
+                Failure::NoPlace | Failure::Unreachable(_) => unavailable(request, unplaced(&failure)),
+                failure => failed(&failure),
+            };
+        }
+        // It is chosen again if its connection was only stale, or if no other one takes requests. If it then refuses a
+        // connection, it is taken for down.
+        if !matches!(failure, Failure::NoPlace) {
+            request.account.failed = Some(chosen);
         }
     }
+}
+
+/// Whether a request that failed so is sent to another back-end: where it may be repeated, and there may be a retry.
+fn goes_on<C>(request: &ClientRequest<'_, C>, failure: &Failure, on_trial: bool) -> bool {
+    let may = match failure {
+        Failure::NotSent => true,
+        Failure::NoPlace | Failure::Unreachable(_) => request.more,
+        Failure::Stale | Failure::Lost | Failure::BackendDown => request.repeatable && request.more,
+        // Without the trial another back-end would have had it. The client has got nothing of these answers.
+        Failure::TimedOut | Failure::BadResponse(_) | Failure::OverLimit(_) => {
+            on_trial && request.repeatable && request.more
+        }
+        _ => false,
+    };
+    // What no back-end has begun with is no load, and a trial is of our own making.
+    let is_free =
+        matches!(failure, Failure::Stale | Failure::NotSent | Failure::NoPlace | Failure::Unreachable(_));
+    let take = |pool: &Arc<BackendPool>| match (on_trial, is_free) {
+        // A trial was not counted as an assignment.
+        (true, _) => true,
+        (false, true) => {
+            pool.retries_free();
+            true
+        }
+        (false, false) => pool.may_retry(),
+    };
+    may && request.worker.shared.in_pool(request.head.pool, take).unwrap_or(on_trial || is_free)
 }
 
 /// Why there is no connection to a back-end.
@@ -157,11 +180,18 @@ fn unavailable<P, C>(request: &ClientRequest<'_, C>, reason: RefusalReason) -> O
 /// Why there is none.
 async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Result<BackendId, RefusalReason> {
     let account = &mut request.account;
-    if request.repeatable && account.attempts == 0 && request.config.limits.retries > 0 {
+    let sticky = request.config.sticky.as_ref();
+    if let Some(sticky) = sticky
+        && account.attempts == 0
+    {
+        account.session = sessions::told(&request.scratch.head, sticky);
+    }
+    // Neither a session is sent elsewhere to try whether a back-end answers, nor does one begin there: it would move at once.
+    if request.repeatable && sticky.is_none() && account.attempts == 0 && request.config.limits.retries > 0 {
         account.try_ejected(request.worker, request.head);
     }
     if account.chosen().is_none() {
-        match account.offer(request.worker, request.head, request.accepted) {
+        match account.offer(request.worker, request.head, request.accepted, sticky) {
             AdmissionResult::Assigned => {}
             AdmissionResult::Refused(reason) => return Err(reason),
             AdmissionResult::Waits(ticket) => {
@@ -181,7 +211,7 @@ fn failed<P>(failure: &Failure) -> Outcome<P> {
         Failure::NoPlace | Failure::Unreachable(_) | Failure::NotSent => {
             Outcome::Refused(UNAVAILABLE.because(unplaced(failure)), None)
         }
-        Failure::Stale | Failure::Lost | Failure::LostPatience => {
+        Failure::Stale | Failure::Lost | Failure::NotProcessed | Failure::LostPatience => {
             refused(502, RefusalReason::BackendClosed, "the back-end closed the connection without an answer")
         }
         Failure::BackendDown => refused(502, RefusalReason::BackendDown, "the back-end failed"),

@@ -79,3 +79,25 @@ fn forwarding_fields() {
         );
     }
 }
+
+#[test]
+fn the_field_forwarded_is_written_for_a_chain_of_front_ends() {
+    let origin = Origin::echo();
+    let keys = "[forwarded]\ntrusted = [\"127.0.0.0/8\"]\nfield = \"append\"\nby = \"_inner\"\n";
+    let inner = FrontEnd::new(&[origin.address], keys);
+    let outer = FrontEnd::new(&[inner.address(0)], "[forwarded]\nfield = \"append\"\n");
+    let mut client = outer.client_v6();
+    client.send("GET / HTTP/1.1\r\nHost: a.example:80\r\nForwarded: for=6.6.6.6\r\n\r\n");
+    assert_eq!(client.response("GET").status(), 200);
+    let first = "for=\"[::1]\";host=\"a.example:80\";proto=http";
+    let second = "for=127.0.0.1;by=_inner;host=\"a.example:80\";proto=http";
+    let request = origin.take().remove(0);
+    assert_eq!(request.all("forwarded"), [format!("{first}, {second}")]);
+    assert_eq!(request.one("x-forwarded-for"), Some("::1, 127.0.0.1"));
+    inner.reload(&format!(
+        "[[backend]]\naddress = \"{}\"\n[forwarded]\ntrusted = [\"127.0.0.0/8\"]\nfield = \"replace\"\n",
+        origin.address
+    ));
+    assert_eq!(client.get("/").status(), 200);
+    assert_eq!(origin.take()[0].all("forwarded"), ["for=127.0.0.1;host=a;proto=http"]);
+}

@@ -105,7 +105,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("501", "CONNECT a:443 HTTP/1.1@\r\n"),
     ("501", "TRACE / HTTP/1.1@\r\n"),
     ("505", "GET / HTTP/2.0@\r\n"),
-    ("505", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    ("505", "PRI * HTTP/2.0@\r\n"),
     ("505", "GET / HTTP/1.2@\r\n"),
     ("505", "GET / HTTP/0.9@\r\n"),
     ("400 505", "GET / http/1.1@\r\n"),

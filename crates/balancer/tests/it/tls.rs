@@ -1,5 +1,6 @@
 //! Clients that speak TLS.
 
+mod renegotiation;
 mod to_backends;
 
 use std::io::{ErrorKind, Read as _, Write as _};

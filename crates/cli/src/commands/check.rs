@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use plimsoll_config::{
-    AccessLogFormat, Config, DiscoveryConfig, DiscoveryTransport, HashKey, HealthProbe, ListenerConfig,
-    LoadInformationConfig, LoadSource, PartitionBy, PolicyConfig,
+    AccessLogFormat, Config, DEFAULT_POOL, DiscoveryConfig, DiscoveryTransport, HashKey, HealthProbe,
+    ListenerConfig, LoadInformationConfig, LoadSource, PartitionBy, PolicyConfig, Unmatched,
 };
 use plimsoll_datapath::privileges::PrivilegeError;
 use plimsoll_datapath::system::{Question, Role};
@@ -187,6 +187,22 @@ fn summary(config: &Config, path: &Path, user: &str) -> String {
     line("target", &target(config));
     line("admission", &admission(config));
     line("health checks", &health(config));
+    for pool in &config.pools {
+        let of_pool = config.of_pool(pool);
+        let (policy, admission) = (policy(&pool.policy), admission(&of_pool));
+        let count = pool.backends.len();
+        let back_ends = if count == 1 { "back-end" } else { "back-ends" };
+        line("pool", &format!("{}: {count} {back_ends}, {policy}; {admission}", pool.name));
+    }
+    if !config.routes.is_empty() {
+        let rest = match &config.unmatched {
+            Unmatched::NotFound => "what none takes is answered with 404".to_owned(),
+            Unmatched::Pool(name) => {
+                format!("what none takes goes to the pool {}", name.as_deref().unwrap_or(DEFAULT_POOL))
+            }
+        };
+        line("routes", &format!("{}; {rest}", config.routes.len()));
+    }
     line("admin API", &admin(config));
     line("access log", &access_log(config));
     line("decision log", &decision_log(config));
@@ -370,10 +386,10 @@ fn backends(config: &Config) -> String {
         ("Weight", Align::Right),
         ("Connections", Align::Right),
     ]);
-    if config.backends.is_empty() {
+    if config.all_backends().next().is_none() {
         return String::new();
     }
-    for b in &config.backends {
+    for b in config.all_backends() {
         table.row([&*b.name, &b.address(), &b.weight.as_f64().to_string(), &b.max_connections.to_string()]);
     }
     table.to_text()

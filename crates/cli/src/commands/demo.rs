@@ -1,7 +1,5 @@
 //! `plimsoll demo`: policies on a real cluster in this process, side by side.
 
-use std::path::PathBuf;
-
 use plimsoll_experiments::{block_on, loopback};
 use plimsoll_report::{
     Run, RunsContext, TableView, json_line, runs_report, runs_table, write_runs_csv, write_runs_parquet,
@@ -14,65 +12,14 @@ use crate::error::CliError;
 use crate::out_dir::OutDir;
 use crate::output;
 
+mod args;
+mod compare;
+mod compare_report;
 mod live;
 
+pub(crate) use args::Args;
+use args::WARMUP_SHARE;
 use live::Live;
-
-/// Arguments of `demo`.
-#[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Clients, front-end and back-ends all run in this process, on ports of loopback that the system chooses. The requests are \
-real HTTP through the proxy of `plimsoll balance`; disks and CPUs of the back-ends are emulated.")]
-pub(crate) struct Args {
-    /// Policies to compare, by name or alias (see `plimsoll policies`), each on a fresh cluster
-    #[arg(short, long, visible_alias = "policies", value_delimiter = ',', default_value = "wrr,lard_r")]
-    policy: Vec<String>,
-
-    /// Number of back-ends, 1 to 64
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=loopback::MOST_BACKENDS as i64))]
-    backends: u16,
-
-    /// Seconds measured for each policy; 0.8 times as many of warm-up come before
-    #[arg(long, default_value = "9", value_parser = seconds)]
-    seconds: f64,
-
-    /// Disks and CPUs emulated this many times as fast as in the LARD paper
-    #[arg(long, default_value = "2", value_parser = speed)]
-    speed: f64,
-
-    /// Seed of contents, requests and policies
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-
-    /// Write the report and the data of the runs into this directory
-    #[arg(short, long, value_name = "DIR", default_value = "out/demo-live")]
-    out: PathBuf,
-
-    /// Overwrite files of --out that no report of plimsoll lists as its own
-    #[arg(long)]
-    force: bool,
-
-    /// Print the rows of all policies; by default those that matter most where there are more than eight
-    #[arg(long)]
-    all_rows: bool,
-
-    /// Print one JSON object per policy instead of the table
-    #[arg(long)]
-    json: bool,
-}
-
-fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
-    let wrong = || format!("expected a number from {least} to {most}, not `{text}`");
-    text.parse().ok().filter(|x| (least..=most).contains(x)).ok_or_else(wrong)
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    within(text, 1.0, 3600.0)
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    within(text, 0.1, 100.0)
-}
 
 /// A policy with its measurements.
 struct MeasuredPolicy {
@@ -82,11 +29,14 @@ struct MeasuredPolicy {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    if !args.compare.is_empty() {
+        return compare::run(args);
+    }
     let strategies = strategies(&args.policy)?;
     let configs: Vec<TrialConfig> = strategies.iter().map(|&strategy| config(args, strategy)).collect();
     loopback::allow_sockets(configs.iter().map(|c| c.connections).max().unwrap_or(0))?;
     let workload = loopback::workload(args.seed)?;
-    let out = OutDir::open(&args.out, "demo", &["runs.csv", "runs.parquet"], args.force)?;
+    let out = OutDir::open(&args.directory(), "demo", &["runs.csv", "runs.parquet"], args.force)?;
     for line in setting(args, &configs) {
         eprint!("{}", output::wrapped(&line, output::width().into(), 2));
     }
@@ -122,9 +72,9 @@ fn strategies(names: &[String]) -> Result<Vec<Strategy>, CliError> {
 
 fn config(args: &Args, strategy: Strategy) -> TrialConfig {
     TrialConfig {
-        warmup_s: 0.8 * args.seconds,
-        measured_s: args.seconds,
-        ..loopback::config(strategy, usize::from(args.backends), args.seed, args.speed)
+        warmup_s: WARMUP_SHARE * args.measured_s(),
+        measured_s: args.measured_s(),
+        ..loopback::config(strategy.name, usize::from(args.backends), args.seed, args.speed)
     }
 }
 
@@ -140,7 +90,10 @@ fn setting(args: &Args, configs: &[TrialConfig]) -> Vec<String> {
             loopback::CACHE_BYTES as f64 / f64::from(1 << 20)
         ),
         format!("Emulated: {}.", loopback::hardware(args.speed)),
-        format!("Each policy: {warmup_s:.1} s of warm-up, not counted, then {} s measured.", args.seconds),
+        format!(
+            "Each policy: {warmup_s:.1} s of warm-up, not counted, then {} s measured.",
+            args.measured_s()
+        ),
     ]
 }
 

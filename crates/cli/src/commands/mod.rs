@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod advise;
 pub(crate) mod agent;
 pub(crate) mod balance;
 mod certificates;

@@ -7,12 +7,13 @@ mod csld;
 mod findings;
 mod fine_grain;
 mod lard;
+mod robustness;
+mod shown;
 
 use std::path::PathBuf;
 
 use plimsoll_report::{
-    Claim, Table, Verdict, claims_conclusion, claims_table, controls_conclusion, write_runs_csv,
-    write_runs_parquet,
+    Claim, Verdict, claims_conclusion, claims_table, controls_conclusion, write_runs_csv, write_runs_parquet,
 };
 use plimsoll_studies::fine_grain::{EXACT_LEVEL_PERCENT, ExactCheck, exact_conclusion, exact_table};
 use plimsoll_studies::lard::{Effort, calibration_conclusion};
@@ -22,20 +23,24 @@ use crate::out_dir::OutDir;
 use crate::output;
 use args::StudyName;
 use findings::StudyFindings;
+use shown::shown;
 
 pub(crate) use args::Args;
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
-    let open = |dir: &PathBuf| OutDir::open(dir, "reproduce", &["runs.csv", "runs.parquet"], args.force);
-    let out = args.out.as_ref().map(open).transpose()?;
     args.check_seeds()?;
+    let matrix = args.study == StudyName::Robustness;
+    let data: &[&str] = if matrix { &[robustness::CELLS] } else { &["runs.csv", "runs.parquet"] };
+    let open = |dir: &PathBuf| OutDir::open(dir, "reproduce", data, args.force);
+    let out = args.out.as_ref().map(open).transpose()?;
     let found = match args.study {
         StudyName::Lard => lard::run(args, effort)?,
         StudyName::Adaptload => adaptload::run(args, effort)?,
         StudyName::FineGrain => fine_grain::run(args, effort)?,
         StudyName::Csld => csld::run(args, effort)?,
         StudyName::Cloning => cloning::run(args, effort)?,
+        StudyName::Robustness => return robustness::run(args, out.as_ref()),
     };
     let written = out.as_ref().map_or(Ok(()), |out| write(out, &found));
     // Print results first, so that they survive a failure to write a file.
@@ -96,20 +101,6 @@ fn in_words(calibration: &[Claim], claims: &[Claim]) -> String {
     if !claims.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
         text += &format!("{gap}{}{}\n", shown(claims_table(claims)), claims_conclusion(claims));
-    }
-    text
-}
-
-/// A table as text, and the columns for which there is no room.
-fn shown(mut table: Table) -> String {
-    let dropped = table.drop_columns(output::width());
-    let mut text = format!("{}\n", table.to_text_within(output::width()));
-    if !dropped.is_empty() {
-        let line = format!(
-            "No room for {}: they are in the report of --out, in --json and on a wider terminal.",
-            dropped.join(", ")
-        );
-        text += &format!("{}\n", output::wrapped(&line, output::width().into(), 0));
     }
     text
 }

@@ -132,8 +132,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     warmup: u64,
 
-    /// Do something to a back-end: down:B@T, up:B@T, drain:B@T, weight=W:B@T or, on the model fifo, speed=X:B@T
-    /// (T in seconds); may be repeated
+    /// Do something to a back-end: down:B@T, up:B@T, drain:B@T, weight=W:B@T, on the models fifo, apache and lard speed=X:B@T, or on
+    /// lard memory=BYTES:B@T (T in seconds); may be repeated
     #[arg(long = "fault", value_name = "WHAT:B@T", value_parser = values::fault)]
     faults: Vec<Fault>,
 

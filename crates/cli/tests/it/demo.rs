@@ -1,6 +1,7 @@
 //! `plimsoll demo`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -55,6 +56,45 @@ fn lard_r_misses_less_than_wrr_by_real_traffic() {
     assert!(out.join("runs.csv").exists() && out.join("runs.parquet").exists());
 }
 
+/// Whether a program is installed; where `CI` is set it has to be.
+fn is_installed(program: &str) -> bool {
+    let found =
+        ["/usr/sbin", "/usr/local/sbin", "/usr/bin"].iter().any(|d| Path::new(d).join(program).exists());
+    assert!(found || std::env::var_os("CI").is_none(), "{program} is missing; install its package");
+    if !found {
+        eprintln!("skipped: {program} is not installed");
+    }
+    found
+}
+
+#[test]
+fn other_balancers_are_measured_beside_ours() {
+    if !is_installed("haproxy") || !is_installed("nginx") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let line = "demo --compare haproxy,nginx --cell 4 --seconds 1 --speed 4 --json --out";
+    let arguments: Vec<&str> = line.split(' ').chain([path]).collect();
+    let output = plimsoll(&arguments);
+    let messages = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{messages}");
+    assert!(messages.contains("Cells: 1, with 9 balancers each"), "{messages}");
+    let printed = text(&output.stdout);
+    let runs: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let systems: Vec<_> = runs.iter().map(|run| run["system"].as_str().unwrap()).collect();
+    assert_eq!(systems.len(), 9);
+    assert!(systems.contains(&"haproxy uri") && systems.contains(&"nginx least_conn"), "{systems:?}");
+    for run in &runs {
+        assert!(run["throughput_rps"].as_f64().unwrap() > 10.0, "{run}");
+        assert!(run["simulated_rps"].as_f64().unwrap() > 10.0, "{run}");
+        assert_eq!(run["failed"], 0, "{run}");
+    }
+    let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(report.contains("haproxy uri, factor 125") && report.contains("bounded hashing loses"));
+    assert_eq!(std::fs::read_to_string(dir.path().join("cells.jsonl")).unwrap(), printed);
+}
+
 #[test]
 fn bad_arguments_are_refused_at_once() {
     let cases = [
@@ -65,6 +105,10 @@ fn bad_arguments_are_refused_at_once() {
         (&["--seconds", "0"], "from 1 to 3600"),
         (&["--seconds", "x"], "from 1 to 3600"),
         (&["--speed", "nan"], "from 0.1 to 100"),
+        (&["--compare", "apache"], "haproxy, nginx"),
+        (&["--compare", "nginx", "--policy", "lard"], "cannot be used with"),
+        (&["--compare", "nginx", "--cell", "99"], "--cell"),
+        (&["--cell", "1"], "--compare"),
     ];
     for (arguments, said) in cases {
         let output = plimsoll(&[&["demo"][..], arguments].concat());

@@ -1,9 +1,11 @@
 //! Integration tests of the command.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod advise;
 mod agent_load;
 mod check;
 mod classify;
+mod cloning;
 mod common;
 mod completions;
 mod demo;

@@ -44,6 +44,7 @@ fn log(directory: &Path, lost: &[usize], tampered: Option<u64>) {
         health: Health::Up,
         load: 0,
         others: 0,
+        most: None,
         left: None,
     };
     let header = RunHeader {

@@ -2,7 +2,22 @@
 
 use std::process::Command;
 
-use crate::common::{alone, plimsoll, text};
+use crate::common::{alone, plimsoll, shared, text};
+
+/// The claims of a study that is well measured, and what was said meanwhile; the first of three times at which `disturbed` is not said.
+fn claims_of(arguments: &[&str], out: &str, disturbed: &str) -> (Vec<serde_json::Value>, String) {
+    let all = [&["reproduce"], arguments, &["--json", "--out", out]].concat();
+    let output =
+        (0..3).map(|_| plimsoll(&all)).find(|output| !text(&output.stderr).contains(disturbed)).unwrap();
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let stdout = text(&output.stdout);
+    (stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), stderr)
+}
+
+fn ids_of(claims: &[serde_json::Value]) -> Vec<&str> {
+    claims.iter().map(|claim| claim["id"].as_str().unwrap()).collect()
+}
 
 #[test]
 fn the_measures_of_connection_handoff() {
@@ -10,15 +25,8 @@ fn the_measures_of_connection_handoff() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
     // Beside other tests the machine can have too much to do, which is said.
-    let output = (0..3)
-        .map(|_| plimsoll(&["reproduce", "lard", "--quick", "--figure", "handoff", "--json", "--out", out]))
-        .find(|output| !text(&output.stderr).contains("too much else to do"))
-        .unwrap();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{stderr}");
-    let claims: Vec<serde_json::Value> =
-        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let ids: Vec<&str> = claims.iter().map(|claim| claim["id"].as_str().unwrap()).collect();
+    let (claims, stderr) = claims_of(&["lard", "--quick", "--figure", "handoff"], out, "too much else to do");
+    let ids = ids_of(&claims);
     // What is derived needs a CPU for the front-end.
     let one_cpu = stderr.contains("this machine has only one");
     let expected: &[&str] = if one_cpu { &["t1", "t2"] } else { &["t1", "t2", "t3", "t4", "t5", "t6"] };
@@ -51,6 +59,32 @@ fn what_may_not_be_measured_is_left_out_with_a_reason() {
     assert!(line.contains("a lab needs root: this process lacks CAP_SYS_ADMIN"), "{line}");
     let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
     assert!(report.contains("Connection handoff: left out") && report.contains("CAP_SYS_ADMIN"), "{stdout}");
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-all", "--inh-caps", "-all", env!("CARGO_BIN_EXE_plimsoll")]);
+    command.args(["reproduce", "cloning", "--quick", "--figure", "live", "--out", out, "--force"]);
+    let output = command.output().unwrap();
+    let stderr = text(&output.stderr);
+    assert!(output.status.success() && stderr.contains("what is measured live is left out"), "{stderr}");
+    let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(report.contains("Measured live: left out"));
+}
+
+#[test]
+fn figure_8_of_the_cloning_study_is_measured_live() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    // Beside other tests front-ends can hold agents for dead.
+    let arguments = ["cloning", "--quick", "--figure", "live-8", "--force"];
+    let (claims, stderr) = claims_of(&arguments, out, "went by the mechanism");
+    let ids = ids_of(&claims);
+    // The others need sizes that the quick form has not.
+    assert_eq!(ids, ["l1", "l2", "l3", "l8"], "{stderr}");
+    for claim in &claims {
+        assert!(claim["median"].as_f64().unwrap() > 0.0, "{claim}");
+    }
+    let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(report.contains("SC, live") && report.contains("Figure 8, live") && !report.contains("left out"));
 }
 
 #[test]
@@ -114,4 +148,30 @@ fn seeds_are_for_studies_that_take_them() {
         refused(&[study, "--seeds", "0"], "give a number of seeds from 1 to 100");
     }
     refused(&["cloning", "--figure", "7"], "there are figures 8 and 9");
+}
+
+#[test]
+fn the_stress_matrix_has_real_traces() {
+    let Some(nasa) = shared("nasa_1995_excerpt.log.gz") else { return };
+    let trace = format!("nasa={nasa}");
+    let arguments = ["reproduce", "robustness", "--quick", "--figure", "traces", "--json", "--trace", &trace];
+    let output = plimsoll(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let cells: Vec<serde_json::Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!cells.is_empty());
+    for cell in &cells {
+        assert_eq!(cell["cell"]["workload"], "nasa", "{cell}");
+        let outcomes = cell["outcomes"].as_array().unwrap();
+        assert!(outcomes.iter().any(|of| of["policy"] == "lard_auto"), "{cell}");
+        assert!(outcomes.iter().all(|of| of["throughput_rps"].as_f64().unwrap() > 0.0), "{cell}");
+    }
+    assert_eq!(text(&plimsoll(&arguments).stdout), stdout, "the same bytes again");
+
+    for (given, message) in [("nasa", "give a name and a file"), ("x=/no/such/file", "/no/such/file")] {
+        let output = plimsoll(&["reproduce", "robustness", "--quick", "--trace", given]);
+        assert!(!output.status.success());
+        assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
+    }
 }

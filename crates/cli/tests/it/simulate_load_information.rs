@@ -130,9 +130,9 @@ fn what_cannot_be_simulated_is_refused() {
         assert!(message.contains("deterministic:100 has none"), "{message}");
     }
     refused(&["--hot-spot", "0.5@9-3"], &["0.3@10-60"]);
-    let lard = plimsoll(&["simulate", "synth:hot", "--model", "lard", "--fault", "speed=0.5:0@1"]);
-    assert_eq!(lard.status.code(), Some(2));
-    assert!(text(&lard.stderr).contains("model `lard` has no speeds"), "{}", text(&lard.stderr));
+    let gms = plimsoll(&["simulate", "synth:hot", "--model", "lard_gms", "--fault", "speed=0.5:0@1"]);
+    assert_eq!(gms.status.code(), Some(2));
+    assert!(text(&gms.stderr).contains("model `lard_gms` has no speeds"), "{}", text(&gms.stderr));
     let gamma = plimsoll(&["simulate", "synth:hot", "--arrivals", "gamma:100"]);
     assert!(text(&gamma.stderr).contains("coefficient of variation"), "{}", text(&gamma.stderr));
     refused(

@@ -1,16 +1,20 @@
 //! Reads `[failover]` and checks it against mechanism and listeners.
 
+use toml::de::DeTable;
+
 use crate::read::peers::PlacedListener;
-use crate::reader::{ConfigReader, DeclaredTable};
+use crate::read::tables::one;
+use crate::reader::ConfigReader;
 use crate::sections::{FailoverConfig, MechanismKind};
 
 /// The table `[failover]`; `None` without it.
 pub(super) fn read<'a>(
     reader: &mut ConfigReader<'a>,
-    section: &DeclaredTable<'a>,
+    root: &'a DeTable<'a>,
     mechanism: MechanismKind,
     listeners: &[PlacedListener],
 ) -> Option<FailoverConfig> {
+    let section = &one(reader, root, "failover")?;
     section.table?;
     let failover = FailoverConfig::read(reader, section);
     if !mechanism.hands_off() {

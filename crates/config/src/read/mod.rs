@@ -7,6 +7,9 @@ mod front_ends;
 mod handoff;
 mod partitions;
 mod peers;
+mod pools;
+mod proxy_protocol;
+mod routes;
 mod syntax;
 mod tables;
 mod tls;
@@ -19,13 +22,15 @@ use toml::de::{DeTable, DeValue};
 use crate::config::Config;
 use crate::error::ConfigErrors;
 use crate::path::plain;
-use crate::read::peers::PlacedListener;
+use crate::read::peers::{Answering, PlacedListener};
+use crate::read::pools::ReadPool;
 use crate::read::tables::{if_there, list, one, part, switched};
 use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, ClassesConfig, DecisionLogConfig, EjectionConfig, Forwarded,
-    HealthConfig, Limits, ListenerProtocol, LoadInformationConfig, MechanismKind, PolicyConfig, Root,
-    SECTIONS, ShadowConfig, TargetConfig, Timeouts, section,
+    AccessLog, Admin, AdmissionConfig, ClassesConfig, CompressionConfig, DecisionLogConfig, EjectionConfig,
+    Forwarded, HealthConfig, Http2Config, Limits, ListenerProtocol, LoadInformationConfig, MechanismKind,
+    PolicyConfig, ProxyProtocol, RetryBudgetConfig, Root, RouteConfig, SECTIONS, ShadowConfig, StickyConfig,
+    TargetConfig, Timeouts, Unmatched, section,
 };
 
 /// The most bytes of a configuration file.
@@ -95,57 +100,56 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let backend_sections = backend_list(reader, root, discovery_section.table.is_some())?;
     let answering = peers::backends(reader, &backend_sections);
     peers::check(reader, &listeners, &answering);
-    let partitions = partitions::read(reader, root, &answering, mechanism)?;
+    let routing = routing(reader, &top, keys.as_ref(), &answering)?;
+    let partitions = partitions::read(reader, root, &of_default(&answering), mechanism)?;
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
-    let policy = part(reader, root, PolicyConfig::read, "policy");
-    let shadow = switched(reader, root, ShadowConfig::read, "shadow");
-    let target = part(reader, root, TargetConfig::read, "target");
-    let classes = switched(reader, root, ClassesConfig::read, "classes");
-    let admission = part(reader, root, AdmissionConfig::read, "admission");
-    let health = part(reader, root, HealthConfig::read_checked, "health");
-    let ejection = part(reader, root, EjectionConfig::read, "ejection");
-    let timeouts = part(reader, root, Timeouts::read, "timeouts");
-    let limits = part(reader, root, Limits::read, "limits");
-    let forwarded = part(reader, root, Forwarded::read, "forwarded");
+    let deciding = Deciding::read(reader, root, mechanism);
     let handoff = handoff::read(reader, root, &top, mechanism, &listeners, (&backends, discovery.is_some()))?;
     let secured = tls::read(reader, root, (&listeners, &answering), (mechanism, handoff.as_ref()));
-    let failover_section = one(reader, root, "failover")?;
-    let failover = failover::read(reader, &failover_section, mechanism, &listeners);
-    let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policy.as_ref() };
+    let failover = failover::read(reader, root, mechanism, &listeners);
+    let policies = (deciding.policy.as_ref(), deciding.shadow.as_ref());
+    let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policies.0 };
     let peers = front_ends::read(reader, root, &beside)?;
-    let load_information = part(reader, root, LoadInformationConfig::read_checked, "load_information");
-    let policies = (policy.as_ref(), shadow.as_ref());
     let chosen = direct::ChosenSections { mechanism, listeners: &listeners, policies };
-    let direct = direct::read(reader, root, &chosen, load_information.as_ref())?;
+    let direct = direct::read(reader, root, &chosen, deciding.load_information.as_ref())?;
     let (admin, access_log, decision_log) = outputs(reader, root, &listeners)?;
     let Root { workers, user, seccomp, .. } = keys?;
     let tls::ReadTls { tls, certificates, client_check, backend_tls, client_tls } = secured?;
-    Some(Config {
+    let config = Config {
         listeners: listeners.iter().map(PlacedListener::config).collect(),
         certificates,
         tls,
         client_check,
+        http2: deciding.http2?,
+        tells_clients: answering.iter().any(|b| b.config.proxy_protocol != ProxyProtocol::None),
         backends,
+        pools: Vec::new(),
+        routes: routing.routes,
+        unmatched: routing.unmatched,
+        taken: None,
         backend_tls,
         client_tls,
         discovery,
         partitions,
-        policy: policy?,
-        shadow,
+        policy: deciding.policy?,
+        shadow: deciding.shadow,
+        sticky: deciding.sticky,
         mechanism,
         handoff,
         direct,
         failover,
         peers,
-        load_information: load_information?,
-        target: target?,
-        classes,
-        admission: admission?,
-        health: health?,
-        ejection: ejection?,
-        timeouts: timeouts?,
-        limits: limits?,
-        forwarded: forwarded?,
+        load_information: deciding.load_information?,
+        target: deciding.target?,
+        classes: deciding.classes,
+        admission: deciding.admission?,
+        health: deciding.health?,
+        ejection: deciding.ejection?,
+        retry_budget: deciding.retry_budget?,
+        timeouts: deciding.timeouts?,
+        limits: deciding.limits?,
+        forwarded: deciding.forwarded?,
+        compression: deciding.compression,
         admin,
         access_log,
         decision_log,
@@ -153,7 +157,104 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         user,
         seccomp,
         files: std::mem::take(&mut reader.files),
-    })
+    };
+    Some(pools::complete(reader, config, routing.pools))
+}
+
+/// The tables by which requests are decided about; none where one is wrong or not there.
+struct Deciding {
+    policy: Option<PolicyConfig>,
+    shadow: Option<ShadowConfig>,
+    sticky: Option<StickyConfig>,
+    http2: Option<Http2Config>,
+    target: Option<TargetConfig>,
+    classes: Option<ClassesConfig>,
+    admission: Option<AdmissionConfig>,
+    health: Option<HealthConfig>,
+    ejection: Option<EjectionConfig>,
+    retry_budget: Option<RetryBudgetConfig>,
+    timeouts: Option<Timeouts>,
+    limits: Option<Limits>,
+    forwarded: Option<Forwarded>,
+    compression: Option<CompressionConfig>,
+    load_information: Option<LoadInformationConfig>,
+}
+
+impl Deciding {
+    fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>, mechanism: MechanismKind) -> Self {
+        Self {
+            policy: part(reader, root, PolicyConfig::read, "policy"),
+            shadow: switched(reader, root, ShadowConfig::read, "shadow"),
+            sticky: of_proxy(
+                (reader, root),
+                StickyConfig::read,
+                "sticky",
+                (mechanism, "the front-end cannot set cookies"),
+            ),
+            http2: part(reader, root, Http2Config::read, "http2"),
+            target: part(reader, root, TargetConfig::read, "target"),
+            classes: switched(reader, root, ClassesConfig::read, "classes"),
+            admission: part(reader, root, AdmissionConfig::read, "admission"),
+            health: part(reader, root, HealthConfig::read_checked, "health"),
+            ejection: part(reader, root, EjectionConfig::read, "ejection"),
+            retry_budget: part(reader, root, RetryBudgetConfig::read, "retry_budget"),
+            timeouts: part(reader, root, Timeouts::read, "timeouts"),
+            limits: part(reader, root, Limits::read, "limits"),
+            forwarded: part(reader, root, Forwarded::read, "forwarded"),
+            compression: of_proxy(
+                (reader, root),
+                CompressionConfig::read,
+                "compression",
+                (mechanism, "responses do not pass the front-end"),
+            ),
+            load_information: part(reader, root, LoadInformationConfig::read_checked, "load_information"),
+        }
+    }
+}
+
+/// Pools and what leads to them.
+struct ReadRouting {
+    pools: Vec<ReadPool>,
+    routes: Vec<RouteConfig>,
+    unmatched: Unmatched,
+}
+
+fn routing<'a>(
+    reader: &mut ConfigReader<'a>,
+    top: &DeclaredTable<'a>,
+    keys: Option<&Root>,
+    backends: &[Answering],
+) -> Option<ReadRouting> {
+    let mechanism = keys.map_or(MechanismKind::Proxy, |keys| keys.mechanism);
+    let unmatched = keys.map_or(Unmatched::Pool(None), |keys| keys.unmatched.clone());
+    let pools = pools::read(reader, top.table?, mechanism, backends)?;
+    let compresses = top.table?.get("compression").is_some();
+    let beside =
+        routes::BesideRoutes { mechanism, pools: &pools, backends, unmatched: &unmatched, compresses };
+    let routes = routes::read(reader, top.table?, top, &beside)?;
+    Some(ReadRouting { pools, routes, unmatched })
+}
+
+/// The back-ends of the pool `default`.
+fn of_default(backends: &[Answering]) -> Vec<Answering> {
+    backends.iter().filter(|b| b.config.pool.is_none()).cloned().collect()
+}
+
+/// A table that needs requests and responses to pass the front-end; `otherwise` says why.
+fn of_proxy<'a, T>(
+    (reader, root): (&mut ConfigReader<'a>, &'a DeTable<'a>),
+    read: fn(&mut ConfigReader<'a>, &DeclaredTable<'a>) -> Option<T>,
+    name: &'static str,
+    (mechanism, otherwise): (MechanismKind, &str),
+) -> Option<T> {
+    let section = one(reader, root, name)?;
+    let read = if_there(reader, &section, read)?;
+    if mechanism != MechanismKind::Proxy {
+        let what = format!("with `mechanism = \"{mechanism}\"` {otherwise}");
+        let remedy = format!("write `mechanism = \"proxy\"`, or remove [{name}]");
+        reader.wrong(&section.path, section.span.clone(), (what, remedy));
+    }
+    Some(read)
 }
 
 /// Where the front-end tells about itself: admin API, access log, decision log.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_policy::Weight;
 
-use crate::address::HostPort;
+use crate::address::{HostPort, IpNet};
 use crate::reader::{ConfigReader, DeclaredTable};
 use crate::sections::{BackendConfig, HttpsRedirect, ListenerConfig, ListenerProtocol};
 
@@ -31,12 +32,14 @@ pub(super) struct PlacedListener {
     pub(super) tls: bool,
     pub(super) tls_span: Range<usize>,
     redirect: Option<HttpsRedirect>,
+    pub(super) proxies: Vec<IpNet>,
+    pub(super) proxies_span: Range<usize>,
 }
 
 impl PlacedListener {
     pub(super) fn config(&self) -> ListenerConfig {
         let Self { address, protocol, tls, redirect, .. } = *self;
-        ListenerConfig { address, protocol, tls, redirect }
+        ListenerConfig { address, protocol, tls, redirect, proxy_protocol: self.proxies.clone() }
     }
 }
 
@@ -49,7 +52,7 @@ pub(super) fn listeners<'a>(
     let mut out: Vec<PlacedListener> = Vec::new();
     for section in sections.iter().take(LISTENERS_MAX) {
         let Some(config) = ListenerConfig::read(reader, section) else { continue };
-        let ListenerConfig { address, protocol, tls, redirect } = config;
+        let ListenerConfig { address, protocol, tls, redirect, proxy_protocol } = config;
         let span = section.span_of("address");
         let is_taken =
             |other: &&PlacedListener| other.protocol == protocol && collide(other.address, address);
@@ -72,12 +75,15 @@ pub(super) fn listeners<'a>(
             tls,
             tls_span: section.span_of("tls"),
             redirect,
+            proxies: proxy_protocol,
+            proxies_span: section.span_of("proxy_protocol"),
         });
     }
     out
 }
 
 /// A back-end with the place of its agent in the file.
+#[derive(Clone)]
 pub(super) struct Answering {
     pub(super) config: BackendConfig,
     path: String,
@@ -85,8 +91,12 @@ pub(super) struct Answering {
     weight_span: Range<usize>,
     pub(super) tls_path: String,
     pub(super) tls_span: Range<usize>,
+    pub(super) proxy_path: String,
+    pub(super) proxy_span: Range<usize>,
     pub(super) partitions_path: String,
     pub(super) partitions_span: Range<usize>,
+    pub(super) pool_path: String,
+    pub(super) pool_span: Range<usize>,
     pub(super) agent_path: String,
     pub(super) agent_span: Range<usize>,
 }
@@ -97,13 +107,23 @@ pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTa
     let (mut names, mut addresses) = (BTreeMap::new(), BTreeMap::new());
     let mut out = Vec::new();
     for section in sections.iter().take(BACKENDS_MAX) {
-        let Some(config) = BackendConfig::read(reader, section) else { continue };
+        let Some(mut config) = BackendConfig::read(reader, section) else { continue };
+        if config.at.is_service() {
+            config.resolve.get_or_insert(SERVICE_AGAIN);
+            if config.tls && config.tls_name.is_none() {
+                let what = "is needed where a service is spoken to by TLS: its hosts have names of their own"
+                    .to_owned();
+                let remedy = "write the name for which their certificates are".to_owned();
+                reader.wrong(&section.key("tls_name"), section.span_of("tls"), (what, remedy));
+            }
+        }
         if config.resolve.is_some() && config.agent.is_some() {
             let what = "belongs to one address, and this name may have several".to_owned();
             let remedy = "remove it, or write `resolve = \"once\"`".to_owned();
             reader.wrong(&section.key("agent"), section.span_of("agent"), (what, remedy));
         }
-        unique(reader, section, "address", &mut addresses, one_spelling(&config.at));
+        let place = (config.pool.clone(), one_spelling(&config.at));
+        unique(reader, section, "address", &mut addresses, place);
         unique(reader, section, "name", &mut names, Arc::clone(&config.name));
         out.push(Answering {
             config,
@@ -112,14 +132,21 @@ pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTa
             weight_span: section.span_of("weight"),
             tls_path: section.key("tls"),
             tls_span: section.span_of("tls"),
+            proxy_path: section.key("proxy_protocol"),
+            proxy_span: section.span_of("proxy_protocol"),
             partitions_path: section.key("partitions"),
             partitions_span: section.span_of("partitions"),
+            pool_path: section.key("pool"),
+            pool_span: section.span_of("pool"),
             agent_path: section.key("agent"),
             agent_span: section.span_of("agent"),
         });
     }
     out
 }
+
+/// After how long a service is looked up again at the latest.
+const SERVICE_AGAIN: Duration = Duration::from_secs(3600);
 
 /// The same for all spellings of one address: `localhost` is 127.0.0.1.
 fn one_spelling(at: &HostPort) -> HostPort {
@@ -129,7 +156,8 @@ fn one_spelling(at: &HostPort) -> HostPort {
 
 /// Some back-end must take requests, and none of them must be a listener: its requests would go round for ever.
 pub(super) fn check(reader: &mut ConfigReader<'_>, listeners: &[PlacedListener], backends: &[Answering]) {
-    if let Some(first) = backends.first().filter(|_| backends.iter().all(|b| b.config.weight == Weight::ZERO))
+    let of_default = || backends.iter().filter(|b| b.config.pool.is_none());
+    if let Some(first) = of_default().next().filter(|_| of_default().all(|b| b.config.weight == Weight::ZERO))
     {
         let what = "all back-ends have weight 0, so that none takes requests".to_owned();
         let remedy = "give one of them a weight above 0".to_owned();

@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::keys::SectionSpec;
 use crate::reader::{ConfigReader, DeclaredTable};
-use crate::sections::section;
+use crate::sections::{section, tables_below};
 
 /// A table that may be left out.
 pub(super) fn if_there<'a, T>(
@@ -48,9 +48,27 @@ pub(super) fn one<'a>(
     root: &'a DeTable<'a>,
     name: &'static str,
 ) -> Option<DeclaredTable<'a>> {
+    named(reader, Some(root), name, name.to_owned())
+}
+
+/// The same of a table below another one.
+pub(super) fn one_within<'a>(
+    reader: &mut ConfigReader<'a>,
+    within: &DeclaredTable<'a>,
+    name: &'static str,
+) -> Option<DeclaredTable<'a>> {
+    named(reader, within.table, name, within.key(name))
+}
+
+fn named<'a>(
+    reader: &mut ConfigReader<'a>,
+    parent: Option<&'a DeTable<'a>>,
+    name: &'static str,
+    path: String,
+) -> Option<DeclaredTable<'a>> {
     let spec = section(name)?;
-    let mut out = DeclaredTable { spec, path: name.to_owned(), table: None, span: 0..0 };
-    if let Some(value) = root.get(name) {
+    let mut out = DeclaredTable { spec, path, table: None, span: 0..0 };
+    if let Some(value) = parent.and_then(|parent| parent.get(name)) {
         match value.get_ref() {
             DeValue::Table(table) => {
                 out.table = Some(table);
@@ -96,7 +114,7 @@ pub(super) fn list<'a>(
         };
         let out =
             DeclaredTable { spec, path: format!("{name}[{index}]"), table: Some(table), span: item.span() };
-        reader.unknown_keys(&out, |_| false);
+        reader.unknown_keys(&out, |key| tables_below(name).contains(&key));
         sections.push(out);
     }
     Some(sections)

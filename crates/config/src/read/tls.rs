@@ -5,6 +5,7 @@ use plimsoll_tls::{
 };
 use toml::de::DeTable;
 
+use super::proxy_protocol;
 use crate::read::peers::{Answering, PlacedListener};
 use crate::read::tables::{list, one};
 use crate::reader::{ConfigReader, DeclaredTable};
@@ -23,13 +24,14 @@ pub(super) struct ReadTls {
     pub(super) client_tls: Option<ClientTls>,
 }
 
-/// The tables, checked against the listeners.
+/// The tables, checked against the listeners; and what goes before TLS.
 pub(super) fn read<'a>(
     reader: &mut ConfigReader<'a>,
     root: &'a DeTable<'a>,
     (listeners, backends): (&[PlacedListener], &[Answering]),
     (mechanism, handoff): (MechanismKind, Option<&HandoffConfig>),
 ) -> Option<ReadTls> {
+    proxy_protocol::check(reader, (listeners, backends), (mechanism, handoff));
     let sections =
         if root.get("certificate").is_some() { list(reader, root, "certificate")? } else { Vec::new() };
     let certificates = certificates(reader, &sections);

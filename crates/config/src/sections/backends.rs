@@ -8,12 +8,14 @@ use std::time::Duration;
 use plimsoll_policy::Weight;
 
 use super::partitions::HeldPartitions;
+use super::pool_name::{NO_POOL, PoolName, PoolOrDefault};
 use super::tls::{HttpsRedirect, Redirect};
-use crate::address::{HostPort, host_port, socket};
+use crate::address::{HostPort, IpNet, host_port, host_port_or_service, socket};
 use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Required, Words};
 use crate::keys::KeyKind::{self, Choice, Flag, Integer, Number, Text, Texts};
-use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
+use crate::name::name;
+use crate::reader::{ConfigReader, DeclaredTable, quoted};
 use crate::value::{self, ConfigValue, show_duration};
 
 keys! {
@@ -31,6 +33,10 @@ keys! {
         /// port than 443; `none`, nowhere.
         "redirect" redirect: Option<HttpsRedirect> =
             Is("none"), Text("\"https\", \"https:PORT\" or \"none\"") => Redirect;
+        /// Proxies from which connections begin with a header of the PROXY protocol (version 1 or 2), which says who the client is; a
+        /// connection of theirs without one ends. Of others no such header is taken. At most 1000.
+        "proxy_protocol" proxy_protocol: Vec<IpNet> =
+            Is("[]"), Texts("an IP address or block, e.g. \"10.0.0.0/8\" or \"::1\"");
     }
 }
 
@@ -39,6 +45,15 @@ words! {
     pub enum ListenerProtocol {
         Tcp = "tcp" / "Connections.",
         Udp = "udp" / "Datagrams.",
+    }
+}
+
+words! {
+    /// How a back-end is told whose connection a request has come on.
+    pub enum ProxyProtocol {
+        None = "none" / "It is not.",
+        V1 = "v1" / "By a header of version 1, which is text.",
+        V2 = "v2" / "By a header of version 2, which is binary.",
     }
 }
 
@@ -97,11 +112,13 @@ keys! {
         /// What logs, metrics and the admin API call it; unique. A reload recognises a back-end by it.
         "name" name: BackendName =
             Words("the address"), Text("1 to 64 letters, digits, `-`, `_` and `.`") => NameOrAddress;
-        /// Where it answers; unique.
+        /// Where it answers; unique. `srv:NAME`: at the hosts and ports to which the service NAME leads (SRV), each a back-end of its own; see
+        /// [names of services](reliability.md#names-of-services).
         "address" at: HostPort = Required,
-            Text("host and port, e.g. \"10.0.0.1:80\", \"app.internal:80\" or \"[fd00::1]:80\"");
+            Text("host and port, e.g. \"10.0.0.1:80\", \"app.internal:80\" or \"[fd00::1]:80\"; or e.g. \"srv:_http._tcp.app.internal\"") => HostOrService;
         /// How often the name in the address is looked up: `once`, until it leads somewhere, and its first address is the back-end; a
-        /// time: each such time anew, and each of its addresses is a back-end of its own, called `NAME@ADDRESS`.
+        /// time: each such time anew, and each of its addresses is a back-end of its own, called `NAME@ADDRESS`. A service is looked up again when
+        /// its answer says so, and at the latest after this time, or an hour.
         "resolve" resolve: Option<Duration> =
             Is("once"), Text("\"once\", or a time from \"1s\" to \"24h\", e.g. \"10s\"") => Resolve;
         /// Share of load relative to the others, in steps of 1/256; 0 takes nothing new.
@@ -111,8 +128,18 @@ keys! {
         /// The name that its certificate must be for, and that it is asked for (SNI).
         "tls_name" tls_name: Option<String> =
             Words("the host in the address"), Text("a host name or an IP address") => TlsName;
+        /// Whether HTTP/2 is spoken to it, for requests and health checks: agreed on by ALPN under TLS, with prior knowledge (h2c) without.
+        "http2" http2: bool = Is("false"), Flag;
+        /// Whether it is told whose connection a request has come on, by a header of the PROXY protocol at the beginning of each connection
+        /// to it: `none`, `v1` (text) or `v2` (binary). A connection is used for the requests of one client's connection alone, then.
+        "proxy_protocol" proxy_protocol: ProxyProtocol = Is("none"), Choice(ProxyProtocol::WORDS);
         /// Connections that the front-end opens to it at most, over all workers.
         "max_connections" max_connections: u32 = Is("1024"), Integer { min: 1, max: 1_000_000 };
+        /// Requests that wait for such a connection at most, each for `timeouts.connect`; a further one goes to another back-end.
+        "max_waiting" max_waiting: u32 = Is("1024"), Integer { min: 0, max: 1_000_000 };
+        /// Requests under way at it at most, those left out whose client alone is waited for; while it has as many, it gets no others. With
+        /// `partitions`, in each of them.
+        "max_requests" max_requests: Option<u32> = Words("no limit"), Integer { min: 1, max: 1_000_000 } => MostRequests;
         /// Where its agent takes handoffs; without one, its requests are proxied.
         "agent" agent: Option<HostPort> = Words("no agent"), Text("host and port, e.g. \"10.0.0.1:7400\"");
         /// UDP port of its address at which its agent tells its load; see `load_information`.
@@ -122,6 +149,8 @@ keys! {
         /// The partitions that it holds; see `partitions`. It gets requests for these alone.
         "partitions" partitions: Vec<u16> =
             Words("all"), Texts("the number of a partition, e.g. \"0\"") => HeldPartitions;
+        /// The pool that it is in; see `pool`. Requests come to another pool than `default` by a route.
+        "pool" pool: Option<PoolName> = NO_POOL, Text("the name of a pool") => PoolOrDefault;
     }
 }
 
@@ -192,6 +221,36 @@ impl KeyForm<Option<u16>> for Vlan {
     }
 }
 
+struct HostOrService;
+
+impl KeyForm<HostPort> for HostOrService {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<HostPort> {
+        reader.text(section, name, host_port_or_service)
+    }
+
+    fn show(at: &HostPort) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(at.to_string()))
+    }
+}
+
+/// A number of requests; none where there is no limit.
+struct MostRequests;
+
+impl KeyForm<Option<u32>> for MostRequests {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<u32>> {
+        let Some(found) = section.found(name) else { return Some(None) };
+        Some(reader.integer_of(&found).and_then(|number| u32::try_from(number).ok()))
+    }
+
+    fn show(number: &Option<u32>) -> Option<ConfigValue> {
+        number.map(|number| ConfigValue::Integer(number.into()))
+    }
+}
+
 /// A name; the address as it is written where there is none.
 struct NameOrAddress;
 
@@ -210,13 +269,4 @@ impl KeyForm<BackendName> for NameOrAddress {
     fn show(name: &BackendName) -> Option<ConfigValue> {
         Some(ConfigValue::Text(name.to_string()))
     }
-}
-
-fn name(text: &str) -> Result<&str, Wrong> {
-    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
-        let what = format!("{} is no name", quoted(text));
-        return Err((what, "write 1 to 64 letters, digits, `-`, `_` and `.`".to_owned()));
-    }
-    Ok(text)
 }

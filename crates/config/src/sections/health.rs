@@ -30,6 +30,8 @@ keys! {
         "rise" rise: u32 = Is("2"), Integer { min: 1, max: 1000 };
         /// Bad ones in a row, failed connections of requests included, that take it down.
         "fall" fall: u32 = Is("2"), Integer { min: 1, max: 1000 };
+        /// How long a back-end that comes up, comes back or joins gets less than its weight: its share grows from a tenth in even steps.
+        "slow_start" slow_start: Duration = Is("0s"), KeyKind::DurationOrZero;
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use crate::address::{IpNet, block};
 use crate::declare::{KeyValue, keys};
 use crate::keys::Default::Is;
 use crate::keys::KeyKind::{self, Integer, Size, SizeOrNone, Texts};
 use crate::keys::SIZE_MAX;
-use crate::reader::{ConfigReader, DeclaredTable, ListForm};
-use crate::value::ConfigValue;
+use crate::reader::{ConfigReader, DeclaredTable, ListForm, quoted};
+use crate::value::{ConfigValue, is_token_char};
 
 keys! {
     /// How long is waited for what.
@@ -25,6 +24,8 @@ keys! {
         "connect" connect: Duration = Is("1s"), KeyKind::Duration;
         /// The first byte of a response, from the end of the request.
         "first_byte" first_byte: Duration = Is("60s"), KeyKind::Duration;
+        /// A connection that has changed its protocol (WebSocket), without a byte in either direction.
+        "tunnel" tunnel: Duration = Is("1h"), KeyKind::Duration;
         /// Requests under way when draining or stopping.
         "drain" drain: Duration = Is("30s"), KeyKind::Duration;
     }
@@ -44,31 +45,43 @@ keys! {
         /// Requests on one client connection before it is closed.
         "requests_per_connection" requests_per_connection: u64 =
             Is("1000000"), Integer { min: 1, max: 1_000_000_000_000 };
+        /// Protocols to which a client may change on its connection (`Upgrade`), at most 16; never to HTTP/2, by which requests would pass
+        /// unseen.
+        "upgrades" upgrades: Vec<UpgradeProtocol> = Is("[\"websocket\"]"), Texts("the name of a protocol, e.g. \"websocket\"");
         /// Further back-ends to which a request that did not reach one is offered.
         "retries" retries: u32 = Is("3"), Integer { min: 0, max: 16 };
     }
 }
 
-keys! {
-    /// Whose `X-Forwarded-*` fields are believed.
-    ["forwarded"] #[derive(Default)] pub struct Forwarded {
-        /// Proxies in front of this one: their fields are added to, those of others replaced. At most 1000.
-        "trusted" trusted: Vec<IpNet> = Is("[]"), Texts("an IP address or block, e.g. \"10.0.0.0/8\" or \"::1\"");
-    }
-}
+/// A protocol to which a client may change on its connection, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpgradeProtocol(pub String);
 
-const TRUSTED: ListForm = ListForm {
-    most: 1000,
-    fewer: "join neighbouring blocks",
-    remedy: "write e.g. \"10.0.0.0/8\" or \"::1\"",
-};
+const UPGRADES: ListForm =
+    ListForm { most: 16, fewer: "name those that back-ends speak", remedy: "write e.g. \"websocket\"" };
 
-impl KeyValue for Vec<IpNet> {
+impl KeyValue for Vec<UpgradeProtocol> {
     fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
-        Some(reader.list(section, name, TRUSTED, block))
+        if section.found(name).is_none() {
+            return Some(vec![UpgradeProtocol("websocket".to_owned())]);
+        }
+        Some(reader.list(section, name, UPGRADES, |text| {
+            // A name, and perhaps a version (RFC 9110, section 7.8).
+            let good = |c| c == '/' || is_token_char(c);
+            match text.to_ascii_lowercase() {
+                name if name == "h2c" || name == "h2" => Err((
+                    format!("{} would let requests pass unseen", quoted(text)),
+                    "clients speak HTTP/2 to the front-end: see `[http2]`".to_owned(),
+                )),
+                name if !name.is_empty() && name.len() <= 64 && name.chars().all(good) => {
+                    Ok(UpgradeProtocol(name))
+                }
+                _ => Err((format!("{} is no name of a protocol", quoted(text)), UPGRADES.remedy.to_owned())),
+            }
+        }))
     }
 
     fn show(&self, _: KeyKind) -> Option<ConfigValue> {
-        Some(ConfigValue::List(self.iter().map(ToString::to_string).collect()))
+        Some(ConfigValue::List(self.iter().map(|protocol| protocol.0.clone()).collect()))
     }
 }

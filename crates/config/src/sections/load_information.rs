@@ -10,7 +10,7 @@ use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Words};
 use crate::keys::KeyKind::{self, Choice, Integer, Text};
 use crate::reader::{ConfigReader, DeclaredTable, FoundKey, Wrong, quoted};
-use crate::value::{ConfigValue, show_duration};
+use crate::value::{ConfigValue, is_token_char, show_duration};
 
 keys! {
     /// Where policies' loads come from. A front-end on its own needs nothing here: its own count is exact.
@@ -350,9 +350,10 @@ struct FieldName;
 
 impl KeyForm<String> for FieldName {
     fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<String> {
-        let good = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         let remedy = "write the name of a header field, e.g. \"endpoint-load-metrics\"";
-        reader.text(section, name, |text| word(text, good, remedy)).map(|text| text.to_ascii_lowercase())
+        reader
+            .text(section, name, |text| word(text, is_token_char, remedy))
+            .map(|text| text.to_ascii_lowercase())
     }
 
     fn show(name: &String) -> Option<ConfigValue> {

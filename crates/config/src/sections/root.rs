@@ -1,8 +1,10 @@
 //! The keys that stand before the first table.
 
+use super::pool_name::{DEFAULT_POOL, PoolName};
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::{Is, Words};
 use crate::keys::KeyKind::{Choice, Flag, Integer, Text};
+use crate::name::name;
 use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::ConfigValue;
 
@@ -17,6 +19,8 @@ keys! {
         /// answer clients directly; `auto`, each request in the way that costs
         /// less.
         "mechanism" mechanism: MechanismKind = Is("proxy"), Choice(MechanismKind::WORDS), restart;
+        /// What takes requests that no `[[route]]` takes: the name of a pool; `404`, nothing, and they are answered so.
+        "unmatched" unmatched: Unmatched = Is("default"), Text("the name of a pool, or \"404\"") => UnmatchedForm;
         /// Whom a front-end that root starts becomes, once it has started: a user, by name or number, or `root`; `auto`:
         /// `nobody`, where `nobody` may use all files that are needed later, or else `root` with few capabilities.
         "user" user: Option<String> = Is("auto"), Text("\"auto\", or the name or number of a user") => WantedUser, restart;
@@ -40,6 +44,34 @@ impl MechanismKind {
     #[must_use]
     pub fn hands_off(self) -> bool {
         matches!(self, Self::Handoff | Self::Auto)
+    }
+}
+
+/// What takes requests that no route takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmatched {
+    /// A pool; none is `default`.
+    Pool(Option<PoolName>),
+    /// They are answered with 404.
+    NotFound,
+}
+
+struct UnmatchedForm;
+
+impl KeyForm<Unmatched> for UnmatchedForm {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, key: &str) -> Option<Unmatched> {
+        reader.text(section, key, |text| match text {
+            "404" => Ok(Unmatched::NotFound),
+            DEFAULT_POOL => Ok(Unmatched::Pool(None)),
+            text => Ok(Unmatched::Pool(Some(name(text)?.into()))),
+        })
+    }
+
+    fn show(unmatched: &Unmatched) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(match unmatched {
+            Unmatched::NotFound => "404".to_owned(),
+            Unmatched::Pool(name) => name.as_ref().map_or(DEFAULT_POOL, |name| &**name).to_owned(),
+        }))
     }
 }
 

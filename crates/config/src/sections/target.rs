@@ -10,7 +10,7 @@ use crate::keys::Default::Is;
 use crate::keys::KeyKind::{self, Integer, Text, Texts};
 use crate::path::path;
 use crate::reader::{ConfigReader, DeclaredTable, ListForm, Wrong, not_one_of, quoted};
-use crate::value::ConfigValue;
+use crate::value::{ConfigValue, is_token_char};
 
 keys! {
     /// What a policy takes for the target of a request.
@@ -165,9 +165,8 @@ impl KeyValue for TargetKey {
 
 fn target_key(text: &str) -> Result<TargetKey, Wrong> {
     let name = |name: &str| {
-        // A token of RFC 9110, section 5.6.2, also a cookie's name (RFC 6265, section 4.1.1).
-        let good = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-        if name.is_empty() || name.len() > 256 || !name.chars().all(good) {
+        // Also a cookie's name is a token (RFC 6265, section 4.1.1).
+        if name.is_empty() || name.len() > 256 || !name.chars().all(is_token_char) {
             let remedy = "write e.g. \"header:x-key\" or \"cookie:session\"".to_owned();
             return Err((format!("{} has no good name after the `:`", quoted(text)), remedy));
         }

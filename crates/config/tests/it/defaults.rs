@@ -171,3 +171,28 @@ fn the_effective_configuration_reads_back_as_the_same() {
         assert_eq!(plain(c), plain(again));
     }
 }
+
+#[test]
+fn each_pool_has_a_cookie_of_its_own() {
+    let cookies = |tables: &str| -> Vec<Option<String>> {
+        let text = format!(
+            "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"h:1\"\n{tables}\
+             [[backend]]\naddress = \"h:2\"\npool = \"api\"\n"
+        );
+        let config = Config::parse(&text, "test.toml").unwrap();
+        let of_pools = config.pools.iter().map(|pool| pool.sticky.as_ref());
+        std::iter::once(config.sticky.as_ref())
+            .chain(of_pools)
+            .map(|sticky| Some(sticky?.cookie.clone()))
+            .collect()
+    };
+    let of = |all: [Option<&str>; 2]| all.map(|one| one.map(str::to_owned)).to_vec();
+    let pool = "[[pool]]\nname = \"api\"\n";
+    assert_eq!(cookies(&format!("[sticky]\n{pool}")), of([Some("plimsoll"), Some("plimsoll-api")]));
+    let named = format!("[sticky]\ncookie = \"s\"\n{pool}");
+    assert_eq!(cookies(&named), of([Some("s"), Some("s-api")]));
+    assert_eq!(cookies(&format!("{named}[pool.sticky]\n")), of([Some("s"), Some("plimsoll-api")]));
+    let own = format!("{named}[pool.sticky]\ncookie = \"t\"\n");
+    assert_eq!(cookies(&own), of([Some("s"), Some("t")]));
+    assert_eq!(cookies(&format!("{pool}[pool.sticky]\n")), of([None, Some("plimsoll-api")]));
+}

@@ -116,3 +116,34 @@ fn a_token_is_compared_and_not_shown() {
     let c = parse(&with("0123456789abcdef"));
     assert!(!c.to_json().to_string().contains("0123") && !format!("{c:?}").contains("0123"));
 }
+
+#[test]
+fn pools_and_routes() {
+    let of = |pool: &str, routes: &str| {
+        format!(
+            "{}[[pool]]\nname = \"api\"\n{pool}[[backend]]\nname = \"p\"\naddress = \"p:1\"\npool = \"api\"\n{routes}",
+            cluster("a/h:1")
+        )
+    };
+    let (plain, lard) = (of("", ""), of("[pool.policy]\nname = \"lard\"\n[pool.limits]\nretries = 1\n", ""));
+    assert_eq!(lines(&plain, &plain), [""; 0]);
+    let changed = lines(&plain, &lard);
+    assert_eq!(changed[0], "pool api: policy: name weighted_round_robin -> lard");
+    assert_eq!(changed.last().unwrap(), "pool api: limits: retries 3 -> 1");
+    let routed = of("", "[[route]]\npath = \"/a\"\npool = \"api\"\n");
+    assert_eq!(lines(&plain, &routed), ["routes: changed, 0 -> 1"]);
+    assert_eq!(lines(&cluster("a/h:1"), &plain), ["backend p: added, p:1", "pool api: added"]);
+    let json = parse(&routed).to_json();
+    assert_eq!(parse_json(&json, "pool")["policy"]["name"], "weighted_round_robin");
+    assert_eq!(parse_json(&json, "route")["pool"], "api");
+    // What is not written below a pool is as at the top, and what is of the whole front-end always.
+    let config =
+        parse(&of("[pool.timeouts]\nconnect = \"2s\"\n", "[timeouts]\nidle = \"9s\"\nfirst_byte = \"8s\"\n"));
+    let pool = &config.pools[0];
+    assert_eq!((pool.timeouts.idle.as_secs(), pool.timeouts.first_byte.as_secs()), (9, 60));
+    assert_eq!((&pool.health, config.of_pool(pool).backends.len()), (&config.health, 1));
+}
+
+fn parse_json<'a>(json: &'a serde_json::Value, list: &str) -> &'a serde_json::Value {
+    &json[list][0]
+}

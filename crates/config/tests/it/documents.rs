@@ -104,7 +104,8 @@ fn every_default_in_the_schema_is_accepted_as_that_default() {
             // Another file has to be there: see `files`.
             continue;
         }
-        let optional = ["partitions", "shadow", "access_log", "decision_log"].contains(&table.as_str());
+        let optional = ["partitions", "shadow", "sticky", "compression", "access_log", "decision_log"]
+            .contains(&table.as_str());
         for (key, spec) in keys {
             let (default, required) = (&spec["default"], section["required"].as_array());
             if default.is_null() || required.is_some_and(|r| r.iter().any(|k| *k == **key)) {

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use plimsoll_config::Config;
 
+use crate::bad_connections::BAD_CONNECTIONS;
+use crate::bad_resilience::BAD_RESILIENCE;
+use crate::bad_routes::BAD_ROUTES;
 use crate::documents::golden;
 use crate::{LEAST, wrong};
 
@@ -239,7 +242,7 @@ fn whole(text: &str) -> String {
 #[test]
 fn every_error_names_line_key_and_remedy() {
     let mut out = String::new();
-    for (key, text) in BAD {
+    for (key, text) in BAD.iter().chain(BAD_ROUTES).chain(BAD_RESILIENCE).chain(BAD_CONNECTIONS) {
         let errors = wrong(&whole(text));
         out += &format!("{}\n{}\n", text.trim_end_matches(['#', '\n']), errors.render());
         assert!(errors.errors().iter().any(|e| e.key == *key), "no error about {key}: {errors}");
@@ -295,7 +298,8 @@ fn group_interface_and_listener_of_announcements_have_to_go_together() {
 #[test]
 fn the_line_is_that_of_the_value() {
     let mut checked = 0;
-    for (key, text) in BAD.iter().filter(|(key, _)| key.contains('.')) {
+    let all = BAD.iter().chain(BAD_ROUTES).chain(BAD_RESILIENCE).chain(BAD_CONNECTIONS);
+    for (key, text) in all.filter(|(key, _)| key.contains('.')) {
         let text = whole(text);
         let name = key.rsplit('.').next().unwrap().split('[').next().unwrap();
         let Some(expected) =

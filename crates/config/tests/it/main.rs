@@ -1,6 +1,9 @@
 //! Integration tests of the configuration.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod bad_connections;
+mod bad_resilience;
+mod bad_routes;
 mod defaults;
 mod diff;
 mod documents;

@@ -74,7 +74,7 @@ pub struct PacketRouter {
     route: OwnedFd,
     lead: OwnedFd,
     expect: OwnedFd,
-    pass: OwnedFd,
+    receive: OwnedFd,
     emit: OwnedFd,
     place: FilterPlace,
 }
@@ -109,7 +109,7 @@ impl PacketRouter {
             route: loaded.take_program("plimsoll_route")?,
             lead: loaded.take_program("plimsoll_lead")?,
             expect: loaded.take_program("plimsoll_expect")?,
-            pass: loaded.take_program("plimsoll_pass")?,
+            receive: loaded.take_program("plimsoll_receive")?,
             emit: loaded.take_program("plimsoll_emit")?,
             place: FilterPlace::new(&config.instance, ifindex, AttachPoint::Ingress, PRIORITY),
             pins,
@@ -240,11 +240,11 @@ impl PacketRouter {
     /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
     pub fn inject(&self, packet: &HeldPacket) -> Result<(), DatapathError> {
         let frame = frame::with_checksum(&packet.frame)?;
-        inject::receive(self.pass.as_fd(), packet.ifindex, &frame)
+        inject::receive(self.receive.as_fd(), packet.ifindex, &frame)
     }
 
-    /// Sends what a held packet acknowledges on to the clone; what it brings besides is left out, and stays here. Whether it
-    /// brings something.
+    /// Sends what a held packet acknowledges on to the clone, and that it resets the connection; what it brings besides is left
+    /// out, and stays here. Whether it is of [the client's stream](HeldPacket::is_of_stream).
     ///
     /// # Errors
     /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
@@ -299,9 +299,22 @@ impl PacketRouter {
 }
 
 impl HeldPacket {
-    /// Whether it has bytes, or the end, of what the client sends.
+    /// Whether it has bytes, or an end (FIN or RST), of what the client sends.
     #[must_use]
     pub fn is_of_stream(&self) -> bool {
         frame::is_of_stream(&self.frame)
+    }
+
+    /// The bytes that it brings, if they begin at this number, and it brings nothing else: no FIN, SYN, RST or urgent data. It has
+    /// to acknowledge up to `ack`, or at most a window less, and its checksum to be right.
+    #[must_use]
+    pub fn data_at(&self, seq: u32, ack: u32, window_bytes: u32) -> Option<&[u8]> {
+        frame::data_at(&self.frame, seq, ack, window_bytes)
+    }
+
+    /// Its sequence number, if it resets the connection.
+    #[must_use]
+    pub fn reset_seq(&self) -> Option<u32> {
+        frame::reset_seq(&self.frame)
     }
 }

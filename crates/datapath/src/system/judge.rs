@@ -33,11 +33,11 @@ pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     findings
 }
 
-/// Programs of type `syscall` came with 5.14, frames that a test run has received with 5.18.
+/// Programs of type `syscall` came with 5.14, addresses that say who made them with 5.18.
 fn kernel(facts: &SystemFacts) -> Finding {
     let (least, what) = match facts.role {
         Role::FrontEnd => ((5, 14), "leads flows elsewhere in one step"),
-        Role::Backend => ((5, 18), "takes held packets back in"),
+        Role::Backend => ((5, 18), "tells who made an address"),
     };
     let mut numbers =
         facts.kernel.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());

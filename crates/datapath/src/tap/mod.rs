@@ -5,6 +5,7 @@
 //! sees what the network stack sees, so not what an XDP program takes before that.
 
 mod filter;
+pub(crate) mod fuzzed;
 mod packet;
 mod ring;
 

@@ -2,6 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+/// Bytes of a header of IPv4, or of TCP, without options.
+const LEAST_HEADER_BYTES: usize = 20;
+
 /// A TCP segment that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapSegment<'a> {
@@ -44,7 +47,11 @@ pub(super) fn read(at_ns: u64, packet: &[u8], bytes: u32) -> Option<TapSegment<'
     let told = if told == 0 { bytes as usize } else { told.min(bytes as usize) };
     let tcp = packet.get(header..)?;
     let flags = *tcp.get(13)?;
-    let data_at = header + usize::from(tcp[12] >> 4) * 4;
+    let tcp_header = usize::from(tcp[12] >> 4) * 4;
+    if header < LEAST_HEADER_BYTES || tcp_header < LEAST_HEADER_BYTES {
+        return None;
+    }
+    let data_at = header + tcp_header;
     let data_bytes = told.checked_sub(data_at)?;
     let data = packet.get(data_at..).unwrap_or_default();
     Some(TapSegment {

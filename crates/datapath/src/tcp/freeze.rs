@@ -51,6 +51,9 @@ pub struct Frozen {
     since: Instant,
 }
 
+/// Room for what was acknowledged of one segment, as long as Ethernet's.
+const SEGMENT_BYTES: usize = 1500;
+
 /// What `TCP_INFO` says up to `tcpi_notsent_bytes`, in words of 32 bits (`include/uapi/linux/tcp.h`).
 const INFO_WORDS: usize = 37;
 const INFO_UNACKED: usize = 6;
@@ -245,11 +248,8 @@ impl Frozen {
         let unsent = if bytes == 0 { 0 } else { self.stop_sending(window)? };
         select_queue(fd, SEND_QUEUE)?;
         let next = sequence(fd)?;
-        let mut queue = Vec::with_capacity(bytes);
-        if bytes > 0 {
-            peek(fd, &mut queue, bytes)?;
-        }
-        Ok((queue.len() == bytes).then_some((next, queue, unsent)))
+        let queue = if bytes == 0 { Some(Vec::new()) } else { peek_end(fd, bytes)? };
+        Ok(queue.map(|queue| (next, queue, unsent)))
     }
 
     /// Bytes that have never been sent, and will not be: the kernel goes on sending in repair mode (when a pacing timer or
@@ -328,6 +328,22 @@ fn peek(fd: BorrowedFd<'_>, queue: &mut Vec<u8>, bytes: usize) -> Result<(), Soc
     // The allocator may have given more room than was asked for.
     queue.truncate(before + bytes);
     Ok(())
+}
+
+/// The last `bytes` bytes of the send queue; `None` if there are less. A kernel keeps a segment whole until all of it is
+/// acknowledged, so that the queue may begin before the first byte which the client has not acknowledged. Taken from there, each
+/// byte would travel to another one's number.
+fn peek_end(fd: BorrowedFd<'_>, bytes: usize) -> Result<Option<Vec<u8>>, SocketError> {
+    let mut room = bytes + SEGMENT_BYTES;
+    loop {
+        let mut queue = Vec::with_capacity(room);
+        peek(fd, &mut queue, room)?;
+        if queue.len() < room {
+            return Ok(queue.len().checked_sub(bytes).map(|acknowledged| queue.split_off(acknowledged)));
+        }
+        // There may be more.
+        room *= 2;
+    }
 }
 
 /// Refuses a connection on which something came that a snapshot cannot hold.

@@ -219,13 +219,39 @@ fn a_reset_is_told_if_its_number_is_right() {
     let [pair, _] = pairs();
     let flow = world.cloned(pair);
     let mut reset = Packet::new(pair.0, pair.1, RST).numbers(RECEIVED + 1, 0);
-    assert_eq!(world.see(&reset), PacketVerdict::Redirect);
-    assert!(world.told().is_empty() && !world.entry(&flow).reset);
+    let held = |told: &RouterEvent, seq| match told {
+        RouterEvent::Packet(packet) => packet.is_of_stream() && packet.reset_seq() == Some(seq),
+        _ => false,
+    };
+    assert_eq!(world.see(&reset), PacketVerdict::Drop);
+    assert!(matches!(&world.told()[..], [packet] if held(packet, RECEIVED + 1)));
+    assert!(!world.entry(&flow).reset);
     reset.seq = RECEIVED;
-    assert_eq!(world.see(&reset), PacketVerdict::Redirect);
-    assert_eq!(world.see(&reset), PacketVerdict::Redirect);
-    assert_eq!(world.told(), [RouterEvent::Reset(flow)]);
+    assert_eq!(world.see(&reset), PacketVerdict::Drop);
+    assert_eq!(world.see(&reset), PacketVerdict::Drop);
+    // Once that it is, and each for the original, which may have gone on.
+    let told = world.told();
+    assert!(matches!(&told[..], [RouterEvent::Reset(of), one, two]
+        if *of == flow && held(one, RECEIVED) && held(two, RECEIVED)));
     assert!(world.entry(&flow).reset);
+}
+
+#[test]
+fn fragments_of_a_cloned_connection_go_to_the_kernel_and_tell_nothing() {
+    let mut world = world();
+    for pair in pairs() {
+        let flow = world.cloned(pair);
+        let before = world.entry(&flow);
+        let packet = ack(pair, 500).payload(80);
+        for first in [true, false] {
+            let verdict = world.router.try_frame(&packet.fragment(first), 1).unwrap().verdict;
+            assert_eq!(verdict, PacketVerdict::Pass);
+        }
+        assert_eq!(world.entry(&flow), before);
+    }
+    assert!(world.told().is_empty());
+    let counters = world.router.counters().unwrap();
+    assert_eq!((counters.fragments, counters.held, counters.routed_packets), (4, 0, 0));
 }
 
 #[test]

@@ -112,6 +112,46 @@ fn what_was_unread_is_put_back() {
     assert_eq!(read_exactly(&mut machine, 4), b"more");
 }
 
+/// A kernel keeps a segment whole until all of it is acknowledged. Segments of a restored queue have other boundaries than those
+/// that the client has received.
+#[test]
+fn what_is_acknowledged_of_a_segment_does_not_travel() {
+    const SENT: usize = 600;
+    const ACKNOWLEDGED: usize = 200;
+    let world = World::new(V4);
+    // The kernel may send the rest again before it is frozen.
+    let travels_in_part = || {
+        let (mut client, mut machine) = world.connection();
+        let bytes = answer(0, SENT);
+        machine.write_all(&bytes[..ACKNOWLEDGED]).unwrap();
+        assert!(read_exactly(&mut client, ACKNOWLEDGED) == bytes[..ACKNOWLEDGED]);
+        eventually("that it is acknowledged", || unacknowledged_bytes(machine.as_fd()).unwrap() == 0);
+        let frozen = Frozen::freeze(machine.into()).unwrap();
+        let mut state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
+        // As if the rest had been lost on its way to the client, and so had the acknowledgment.
+        state.send_next = state.send_next.wrapping_add(u32::try_from(SENT - ACKNOWLEDGED).unwrap());
+        state.send_queue.clone_from(&bytes);
+        frozen.close();
+        let fd = world.machines[0].run(|| restore(&state).unwrap().activate().unwrap());
+        // The client has told its number by now, as it was asked for it.
+        let frozen = Frozen::freeze(fd).unwrap();
+        let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
+        if state.send_queue.len() != SENT - ACKNOWLEDGED {
+            return false;
+        }
+        assert!(state.send_queue == bytes[ACKNOWLEDGED..], "other bytes");
+        frozen.close();
+        let restored = world.machines[1].run(|| restore(&state).unwrap());
+        world.route_to(1);
+        let machine = blocking(restored.activate().unwrap());
+        assert!(read_exactly(&mut client, SENT - ACKNOWLEDGED) == bytes[ACKNOWLEDGED..], "the client");
+        world.route_to(0);
+        drop(machine);
+        true
+    };
+    eventually("a segment that is acknowledged in part", travels_in_part);
+}
+
 #[test]
 fn what_is_discarded_says_nothing() {
     let world = World::new(V4);

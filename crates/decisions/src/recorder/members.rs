@@ -38,6 +38,7 @@ impl Recorder {
         if let Some(entry) = self.entry(backend) {
             entry.left = Some(place);
             entry.health = Health::Down;
+            entry.most = None;
         }
         self.has_told(backend, 0);
     }

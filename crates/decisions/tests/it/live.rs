@@ -32,6 +32,7 @@ pub(crate) fn header(policy: &str) -> RunHeader {
         health: Health::Up,
         load: 0,
         others: 0,
+        most: None,
         left: None,
     };
     RunHeader {
@@ -163,7 +164,7 @@ impl Live {
         if self.draw(20) == 0 {
             options.tried = Tried::new([self.any_backend()]);
         }
-        if self.draw(10) == 0 {
+        if self.draw(9) == 0 {
             options.deadline = Some(self.now + Nanos::new(self.draw(3_000_000)));
         }
         if self.draw(10) == 0 {
@@ -256,7 +257,7 @@ impl Live {
 
     fn membership(&mut self) {
         let (b, now) = (self.any_backend(), self.now);
-        match self.draw(9) {
+        match self.draw(10) {
             0 if self.core.view().len() < 8 => {
                 let (weight, key) = (Weight::new(2.0).unwrap(), mix(now.as_nanos()));
                 self.core.join("late", key, weight, now).unwrap();
@@ -268,6 +269,11 @@ impl Live {
             3 => {
                 self.core.leave(b, now);
             }
+            4 => match self.draw(4) {
+                0 => self.core.set_most_requests(b, Some(2), now),
+                1 => self.core.set_most_requests(b, None, now),
+                _ => self.core.set_health(b, Health::Up, now),
+            },
             what => {
                 let health = [Health::Up, Health::Draining, Health::Down, Health::Up][what as usize % 4];
                 self.core.set_health(b, health, now);
@@ -294,6 +300,7 @@ impl Live {
             health: view.health(b),
             load: view.own_load(b),
             others: view.load(b) - view.own_load(b),
+            most: view.most_requests(b),
             left: left.iter().position(|&gone| gone == b).map(|place| place as u32),
         };
         let header = RunHeader {

@@ -34,7 +34,12 @@ fn any_request() -> impl Strategy<Value = Request> {
             kind,
             client,
             class,
-            features: features.map(|prefix_blocks| Arc::new(Features { prefix_blocks })),
+            features: features.map(|prefix_blocks| {
+                Arc::new(Features {
+                    session: prefix_blocks.first().map(|b| BackendId(*b as u16)),
+                    prefix_blocks,
+                })
+            }),
         },
     )
 }
@@ -121,16 +126,17 @@ fn any_weight() -> impl Strategy<Value = Weight> {
 }
 
 fn any_header() -> impl Strategy<Value = RunHeader> {
-    let left = prop::option::of(0u32..99);
+    let left = (prop::option::of(0u32..99), prop::option::of(0u32..9));
     let loads = (0u32..1000, 0u32..1000);
     let backend = (".{0,8}", any::<u64>(), any_weight(), any_health(), loads, left).prop_map(
-        |(name, key, weight, health, (load, others), left)| BackendEntry {
+        |(name, key, weight, health, (load, others), (left, most))| BackendEntry {
             name,
             key,
             weight,
             health,
             load,
             others,
+            most,
             left,
         },
     );
@@ -221,6 +227,8 @@ fn any_what() -> impl Strategy<Value = What> {
             .prop_map(|(backend, phase)| What::CompletedForeign { backend, phase }),
         1 => (any_backend(), any_health()).prop_map(|(backend, health)| What::Health { backend, health }),
         1 => (any_backend(), any_weight()).prop_map(|(backend, weight)| What::Weight { backend, weight }),
+        1 => (any_backend(), prop::option::of(0u32..u32::MAX))
+            .prop_map(|(backend, most)| What::MostRequests { backend, most }),
         1 => (any_backend(), ".{0,9}", any::<u64>(), any_weight())
             .prop_map(|(backend, name, key, weight)| What::Joined { backend, name, key, weight }),
         1 => Just(What::Ticked),
@@ -274,6 +282,7 @@ fn record(recorder: &mut Recorder, event: &Event) {
         What::Shared(sum) => recorder.shared(sum, now),
         What::Health { backend, health } => recorder.health(*backend, *health, now),
         What::Weight { backend, weight } => recorder.weight(*backend, *weight, now),
+        What::MostRequests { backend, most } => recorder.most_requests(*backend, *most, now),
         What::Joined { backend, name, key, weight } => recorder.joined(*backend, name, *key, *weight, now),
         What::Left { backend } => recorder.left(*backend, now),
         What::Admission(admission) => recorder.admission(*admission, now),

@@ -8,6 +8,7 @@ use plimsoll_studies::fine_grain::{
 use plimsoll_testbed::machine::CpuTime;
 use plimsoll_wire::Key;
 
+use crate::loopback::allow_files;
 use crate::{ExperimentError, Tell};
 use choosing::failed;
 use node_cluster::{ChosenBy, NodeCluster};
@@ -55,6 +56,10 @@ pub fn measure(
     let key = Key::generate().map_err(failed("there are no random numbers"))?;
     let cluster = NodeCluster { lab: &lab, servers: SERVERS, key: &key };
     let seeds = seed.map_or_else(|| plan::seeds(effort).to_vec(), |seed| vec![seed]);
+    let points = plan::points(effort, &seeds);
+    let largest = points.iter().map(Vec::len).chain([seeds.len() * plan::grains(effort).len()]).max();
+    // For each pair of a server and a client two ends of a connection and a socket for polls, and some for the server.
+    allow_files((4 * SERVERS * CLIENTS * largest.unwrap_or(1) + 256) as u64, "")?;
     tell(&format!(
         "figure 6: {SERVERS} servers and {CLIENTS} clients for about {:.0} s",
         plan::seconds(effort, &seeds)
@@ -62,7 +67,7 @@ pub fn measure(
     let round_trip_us = round_trip::measure(cluster)?;
     tell(&format!("figure 6: an inquiry takes {round_trip_us:.0} µs between idle nodes"));
     let mut measured = full_loads(cluster, effort, &seeds, tell)?;
-    for set in plan::points(effort, &seeds) {
+    for set in points {
         let points = run_set(cluster, &set, effort, &measured, tell)?;
         for ((seed, _), point) in set.iter().zip(points) {
             measured

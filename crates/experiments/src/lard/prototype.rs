@@ -32,7 +32,7 @@ pub(super) fn plan(effort: Effort) -> Result<Vec<(Strategy, TrialConfig)>, Exper
     for &backends in sizes {
         for name in ["weighted_round_robin", "lard_r"] {
             let strategy = Strategy::find(name)?;
-            let config = loopback::config(strategy, backends, SEED, SPEED);
+            let config = loopback::config(strategy.name, backends, SEED, SPEED);
             plan.push((strategy, TrialConfig { warmup_s, measured_s, ..config }));
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use plimsoll_lab::{CpuMeter, CpuPlan, Lab, LabConfig, LabError, Node, Process};
+use plimsoll_lab::{CpuLimit, CpuMeter, CpuPlan, Lab, LabConfig, LabError, Node, Process};
 use plimsoll_testkit::ProcessWatch;
 
 use crate::common::{PATIENCE, eventually, lab};
@@ -142,4 +142,31 @@ fn a_cpu_of_its_own_for_the_front_end() {
     let ran_ns: u64 = schedstat.split_whitespace().next().unwrap().parse().unwrap();
     let used = meter.read().since(before);
     assert!(used.busy >= Duration::from_nanos(ran_ns) && used.share() <= 1.0, "{used:?}, {ran_ns} ns");
+}
+
+/// The thread never rests, and was started by one in the group.
+#[test]
+fn threads_of_a_node_use_no_more_than_their_limit() {
+    let limit = match CpuLimit::new() {
+        Ok(limit) => limit,
+        // Not every machine lets its control groups be used.
+        Err(LabError::Unsupported { .. }) => return,
+        Err(error) => panic!("{error}"),
+    };
+    limit.set(Some(0.2)).unwrap();
+    let lab = lab(1);
+    let used = lab.node(Node::Backend(0)).unwrap().run(|| {
+        limit.add_this_thread().unwrap();
+        let spin = || {
+            let began = std::time::Instant::now();
+            while began.elapsed() < Duration::from_secs(1) {
+                std::hint::spin_loop();
+            }
+            let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+            Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+        };
+        std::thread::spawn(spin).join().unwrap()
+    });
+    let (wanted, throttled) = limit.periods().unwrap();
+    assert!(used.unwrap() < Duration::from_millis(400) && throttled > 20 && wanted >= throttled);
 }

@@ -14,6 +14,9 @@ impl Cluster {
         self.view.total_own_load += 1;
         self.view.total_load += u64::from(self.step);
         self.view.relative.set_unless(RelativeLoad::INELIGIBLE, b.index(), relative);
+        if !self.view.most.is_empty() {
+            self.perhaps_full(b);
+        }
     }
 
     /// Counts a request of `b` as completed.
@@ -29,6 +32,9 @@ impl Cluster {
         self.view.total_own_load -= 1;
         self.view.total_load -= u64::from(self.step);
         self.view.relative.set_unless(RelativeLoad::INELIGIBLE, b.index(), relative);
+        if !self.view.most.is_empty() {
+            self.perhaps_free(b);
+        }
     }
 
     /// Load information came: `b` has `load` requests, those of this front-end included. Until the next report the load that policies

@@ -1,6 +1,6 @@
 //! Back-ends that one choice leaves out.
 
-use super::{BackendId, Cluster, Counted};
+use super::{BackendId, Cluster};
 use crate::weight::RelativeLoad;
 
 impl Cluster {
@@ -15,7 +15,7 @@ impl Cluster {
                 excluded += 1;
             }
         }
-        if excluded == self.view.eligible {
+        if excluded == self.view.eligible - self.view.full {
             self.readmit(ids);
             return false;
         }
@@ -27,8 +27,7 @@ impl Cluster {
         let len = self.view.len();
         for &b in ids.iter().filter(|b| b.index() < len) {
             if self.view.takes_requests(b) {
-                let Counted { load, weight, .. } = self.view.counted[b.index()];
-                self.view.relative.set(b.index(), RelativeLoad::of(load, weight));
+                self.view.relative.set(b.index(), self.view.relative_now(b));
             }
         }
     }

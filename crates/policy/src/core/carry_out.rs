@@ -1,10 +1,11 @@
 //! Asks the policy, carries out its decision, and counts load.
 
 use super::{Assigned, Core, OfferOptions, Offered, Phase, Rejection, WaitingRequest, Witness};
-use crate::cluster::BackendId;
+use crate::cluster::{BackendId, Health};
 use crate::decision::{Decision, assign_or_reject};
 use crate::request::Request;
 use crate::time::Time;
+use crate::weight::Weight;
 
 impl<W: Witness> Core<W> {
     #[inline]
@@ -15,7 +16,7 @@ impl<W: Witness> Core<W> {
         })
     }
 
-    /// Has the policy decide while back-ends that were tried are not eligible.
+    /// Has the policy decide while back-ends that were tried, or are full, are not eligible.
     #[inline(always)]
     pub(super) fn without_tried(
         &mut self,
@@ -23,13 +24,17 @@ impl<W: Witness> Core<W> {
         decide: impl FnOnce(&mut Self) -> Decision,
     ) -> Decision {
         let tried = options.tried.as_slice();
-        if tried.is_empty() {
+        if tried.is_empty() && !self.cluster.any_full() {
             return decide(self);
+        }
+        if self.cluster.all_full() {
+            // They have become so while they were asked for their loads.
+            return Decision::Wait;
         }
         let excluded = self.cluster.exclude(tried);
         let decision = match decide(self) {
             // Out of a table that the policy made before.
-            Decision::Assign(b) if excluded && tried.contains(&b) => {
+            Decision::Assign(b) if self.is_left_out(b, excluded, tried) => {
                 assign_or_reject(self.cluster.least_loaded())
             }
             decided => decided,
@@ -38,6 +43,12 @@ impl<W: Witness> Core<W> {
             self.cluster.readmit(tried);
         }
         decision
+    }
+
+    /// Whether a choice is not to be: of a full back-end, or of one that has failed the request. One of weight 0, where a session has
+    /// stayed, need not have been excluded.
+    fn is_left_out(&self, b: BackendId, excluded: bool, tried: &[BackendId]) -> bool {
+        self.cluster.is_full(b) || tried.contains(&b) && (excluded || self.cluster.weight(b) == Weight::ZERO)
     }
 
     /// Inlined, and calls nothing that needs the result's address: so an assignment stays in registers. Written to memory in
@@ -89,7 +100,9 @@ impl<W: Witness> Core<W> {
         now: Time,
     ) -> Assigned {
         debug_assert!(
-            self.cluster.is_eligible(backend) || W::OVERRULES,
+            self.cluster.is_eligible(backend)
+                || self.cluster.weight(backend) == Weight::ZERO && self.cluster.health(backend) == Health::Up
+                || W::OVERRULES,
             "a policy chose a back-end that takes no new requests"
         );
         if phase.is_load() {

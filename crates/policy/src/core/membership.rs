@@ -40,6 +40,17 @@ impl<W: Witness> Core<W> {
         self.witness.weight(b, weight, now);
     }
 
+    /// Sets how many requests a back-end may have at once, `None` for as many as come. The policy is not told. Changes nothing for
+    /// one that has left.
+    pub fn set_most_requests(&mut self, b: BackendId, most: Option<u32>, now: Time) {
+        if self.cluster.has_left(b) {
+            return;
+        }
+        self.advance(now);
+        self.cluster.set_most_requests(b, most);
+        self.witness.most_requests(b, most, now);
+    }
+
     /// Adds a back-end and tells the policy. The back-end reuses the index that has been free longest, or
     /// gets the next one. `key` identifies it to policies that hash; `name` is for the witness only.
     ///

@@ -14,7 +14,7 @@
 //! prepare · take · withdraw           a choice made ahead of its request
 //! complete(assigned)                  room for who waits
 //! stay(back-end)                      a further request on a connection that stays: counted, nobody asked
-//! join · leave · health · weight      room for who waits
+//! join · leave · health · weight · most requests      room for who waits
 //! report(load)                        what policy and view know of it
 //! sniffed(request) · host_metrics     what the policy knows of it
 //! take_probes()                       ask these, no request waits for it

@@ -16,12 +16,13 @@ impl<W: Witness> Core<W> {
         self.admission
     }
 
-    /// Whether the admission limit leaves room for one more request, as far as is known at the time of the last input
+    /// Whether the admission limit and those of back-ends leave room for one more request, as far as is known at the time of the last input
     /// or [`Core::advance`].
     #[must_use]
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.cluster.total_own_load() + self.reserved < self.limit || self.grows()
+        (self.cluster.total_own_load() + self.reserved < self.limit || self.grows())
+            && !self.cluster.all_full()
     }
 
     /// Whether an adaptive limit may grow: back-ends hold many requests, but are not overloaded.

@@ -2,6 +2,7 @@
 
 mod growth;
 mod inquiries;
+mod limits;
 mod membership;
 mod phases;
 
@@ -298,7 +299,7 @@ fn no_back_end_twice_while_another_is_left() {
 #[test]
 fn features_reach_the_policy() {
     let mut core = core(3, fixed(9, 9));
-    let features = Some(Arc::new(Features { prefix_blocks: vec![2, 5] }));
+    let features = Some(Arc::new(Features { prefix_blocks: vec![2, 5], session: None }));
     assert_eq!(core.offer(&Request { features, ..request(0) }, at(1)).backend(), Some(B2));
 }
 

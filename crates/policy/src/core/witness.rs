@@ -106,6 +106,11 @@ pub trait Witness {
         let _ = (backend, weight, now);
     }
 
+    /// A back-end may have this many requests at once, or as many as come.
+    fn most_requests(&mut self, backend: BackendId, most: Option<u32>, now: Time) {
+        let _ = (backend, most, now);
+    }
+
     /// A back-end joined and got this index.
     fn joined(&mut self, backend: BackendId, name: &str, key: u64, weight: Weight, now: Time) {
         let _ = (backend, name, key, weight, now);
@@ -151,6 +156,7 @@ macro_rules! each_witness_method {
                 fn shared(sum: &[(u64, u64)], now: $crate::Time);
                 fn health(backend: $crate::BackendId, health: $crate::Health, now: $crate::Time);
                 fn weight(backend: $crate::BackendId, weight: $crate::Weight, now: $crate::Time);
+                fn most_requests(backend: $crate::BackendId, most: Option<u32>, now: $crate::Time);
                 fn joined(backend: $crate::BackendId, name: &str, key: u64, weight: $crate::Weight, now: $crate::Time);
                 fn left(backend: $crate::BackendId, now: $crate::Time);
                 fn admission(admission: $crate::AdmissionControl, now: $crate::Time);

@@ -11,6 +11,7 @@ pub mod csld;
 pub mod join_shortest_queue;
 pub mod join_shortest_weighted_queue;
 pub mod lard;
+pub mod lard_auto;
 pub mod lard_r;
 pub mod lb_gc;
 pub mod least_connections;
@@ -23,6 +24,7 @@ pub mod random;
 pub mod random_polling;
 pub mod round_robin;
 pub mod sita_e;
+pub mod sticky;
 pub mod uri_hash;
 pub mod weighted_least_connections;
 pub mod weighted_round_robin;
@@ -41,6 +43,7 @@ pub static REGISTRY: &[&PolicySpec] = &[
     &lb_gc::SPEC,
     &lard::SPEC,
     &lard_r::SPEC,
+    &lard_auto::SPEC,
     &join_shortest_queue::SPEC,
     &join_shortest_weighted_queue::SPEC,
     &sita_e::SPEC,
@@ -54,6 +57,7 @@ pub static REGISTRY: &[&PolicySpec] = &[
     &maglev::SPEC,
     &csld::SPEC,
     &weighted_round_robin_host::SPEC,
+    &sticky::SPEC,
 ];
 
 #[cfg(test)]

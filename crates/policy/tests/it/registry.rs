@@ -35,6 +35,7 @@ enum Step {
     Stay(u16),
     Health(u16, u8),
     Weight(u16, u8),
+    Most(u16, u8),
     Join,
     Leave(u16),
     Report(u16, u32),
@@ -64,6 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0u16..6).prop_map(Step::Stay),
         10 => (0u16..6, 0u8..3).prop_map(|(b, h)| Step::Health(b, h)),
         10 => (0u16..6, 0u8..4).prop_map(|(b, w)| Step::Weight(b, w)),
+        6 => (0u16..6, 0u8..5).prop_map(|(b, most)| Step::Most(b, most)),
         2 => Just(Step::Join),
         2 => (0u16..6).prop_map(Step::Leave),
         3 => (0u16..6, any::<u32>()).prop_map(|(b, load)| Step::Report(b, load)),
@@ -130,7 +132,10 @@ impl Play<'_> {
             Offered::Assigned(assigned) => {
                 let view = self.core.view();
                 let name = self.name;
-                assert!(view.is_eligible(assigned.backend), "{name} chose one that takes no requests");
+                let most = view.most_requests(assigned.backend);
+                let is_last = most.is_some_and(|most| view.own_load(assigned.backend) == most);
+                let took = view.is_eligible(assigned.backend) || is_last;
+                assert!(took, "{name} chose one that takes no requests");
                 let left = view.eligible_ids().any(|b| Some(b) != tried);
                 assert!(!left || tried != Some(assigned.backend), "{name} chose one that was tried");
                 self.under_way.push_back(assigned);
@@ -233,7 +238,7 @@ impl Play<'_> {
         }
     }
 
-    /// What a layer-4 front-end sees, and what the policy is told without being asked.
+    /// What a layer-4 front-end sees, what the policy is told without being asked, and limits.
     fn told(&mut self, step: &Step) {
         let now = self.now;
         match *step {
@@ -250,6 +255,10 @@ impl Play<'_> {
             }
             Step::Sniff(b, kind, of) => self.core.sniffed(&sniffed(self.known(b), kind, of), now),
             Step::Measure(b, pending) => self.core.host_metrics(&metrics(self.known(b), pending), now),
+            Step::Most(b, most) => {
+                let most = u32::from(most).checked_sub(1);
+                self.core.set_most_requests(self.known(b), most.map(|most| most + 1), now);
+            }
             Step::Tick => self.core.tick(now),
             _ => unreachable!("the other steps ask"),
         }

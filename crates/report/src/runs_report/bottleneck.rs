@@ -1,5 +1,6 @@
 //! Which resource limits simulated runs.
 
+use crate::format::capital;
 use crate::{
     format::percent,
     run::{PerBackend, Run},
@@ -246,11 +247,6 @@ fn network(runs: &[Run], backends: usize) -> Option<String> {
             most * 8e-9
         )
     })
-}
-
-fn capital(text: &str) -> String {
-    let (first, rest) = text.split_at(1.min(text.len()));
-    first.to_uppercase() + rest
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -10,76 +10,20 @@
 //! - A request for a file under read joins that read: it gets the blocks read so far at once, the others as they come.
 //! - A file enters the cache when it has been read to its end. CPU and transfer costs are linear in bytes.
 //! - Requests without a body (HEAD, 304) take establishment and teardown only. A service time in the trace is CPU time
-//!   on top of establishment. Dynamic requests touch neither cache nor disk.
+//!   on top of establishment. Dynamic requests touch neither cache nor disk, unless `cached_results` says that their results are kept
+//!   (section 8: what can be cached of them gains by locality, too). Then one whose result is in the cache takes no service time.
 
-use std::collections::VecDeque;
-
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use plimsoll_cache::Cache;
 use plimsoll_policy::{BackendId, Kind, Nanos, Time};
 
 use super::global_memory::GlobalMemory;
+use super::lard_backend::{CpuStep, Disk, FileRead, LardBackend, Task};
 pub use super::lard_costs::LardModelParams;
 use super::lard_costs::{Costs, linear};
 pub use super::lard_specs::{GLOBAL_MEMORY_SPEC, SPEC};
 use crate::config::CacheConfig;
-use crate::model::{Busy, JobId, Model, ModelContext, ModelEvent, Usage};
+use crate::model::{JobId, Model, ModelContext, ModelEvent, Usage};
 use crate::workload::{SimRequest, Targets};
-
-/// What the CPU does for a request until it waits or ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CpuStep {
-    /// Establish the connection and look the file up.
-    Connect,
-    /// Send `bytes`; tear down if these are the last.
-    Send { last: bool },
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Task {
-    job: JobId,
-    target: u32,
-    step: CpuStep,
-    /// Computed on demand, not from the cache.
-    dynamic: bool,
-    bytes: u64,
-    /// CPU time on top of the next step: a service time of the trace, or a copy from another back-end's memory.
-    extra: Nanos,
-}
-
-#[derive(Debug, Default)]
-struct FileRead {
-    target: u32,
-    size_bytes: u64,
-    read_bytes: u64,
-    /// Bytes of the block under way.
-    block_bytes: u64,
-    /// Waiting requests, each with the bytes it still needs: never more than are still to be read.
-    waiters: Vec<(JobId, u64)>,
-}
-
-#[derive(Debug, Default)]
-struct Disk {
-    queue: VecDeque<u32>,
-    reading: Option<u32>,
-    busy: Busy,
-}
-
-#[derive(Default)]
-struct LardBackend {
-    cpu_queue: VecDeque<Task>,
-    cpu: Option<Task>,
-    disks: Vec<Disk>,
-    reads: Vec<FileRead>,
-    free_reads: Vec<u32>,
-    /// Reads under way by target. Looked up only, never iterated.
-    reading: HashMap<u32, u32, FixedState>,
-    epoch: u32,
-    cpu_busy: Busy,
-    read_count: u64,
-    joined_count: u64,
-}
 
 /// The most blocks of one file, about; reached at 46 GB with blocks of 44 KB.
 const MOST_BLOCKS: u64 = 1 << 20;
@@ -92,6 +36,7 @@ pub struct LardModel<'t> {
     params: LardModelParams,
     costs: Costs,
     targets: &'t Targets,
+    cache: CacheConfig,
     nodes: Vec<LardBackend>,
     caches: Vec<Box<dyn Cache>>,
     global_memory: Option<GlobalMemory>,
@@ -108,13 +53,12 @@ impl<'t> LardModel<'t> {
         targets: &'t Targets,
         global_memory: bool,
     ) -> Self {
-        let disks = || (0..params.disks).map(|_| Disk::default()).collect();
-        let node = || LardBackend { disks: disks(), ..LardBackend::default() };
         Self {
             params,
             costs: Costs::new(&params),
             targets,
-            nodes: (0..backends).map(|_| node()).collect(),
+            cache,
+            nodes: (0..backends).map(|_| LardBackend::new(params.disks)).collect(),
             caches: (0..backends).map(|_| cache.build()).collect(),
             global_memory: global_memory.then(|| GlobalMemory::new(targets.len())),
             evicted: Vec::new(),
@@ -125,6 +69,15 @@ impl<'t> LardModel<'t> {
     #[inline]
     fn run(&mut self, b: u16, mut task: Task, context: &mut ModelContext<'_>) {
         let connects = task.step == CpuStep::Connect;
+        let computes = connects && task.dynamic && self.params.cached_results > 0 && task.bytes > 0;
+        if computes {
+            if self.is_hit(b, task.target) {
+                task.extra = Nanos::ZERO;
+            } else {
+                task.computed = true;
+                self.nodes[usize::from(b)].read_count += 1;
+            }
+        }
         if connects && (task.bytes == 0 || task.dynamic || self.is_hit(b, task.target)) {
             task.step = CpuStep::Send { last: true };
         }
@@ -137,6 +90,7 @@ impl<'t> LardModel<'t> {
             }
         }
         let node = &mut self.nodes[usize::from(b)];
+        let span = node.slowed(span);
         node.cpu_busy.begin(context.now, span);
         node.cpu = Some(task);
         context
@@ -158,7 +112,12 @@ impl<'t> LardModel<'t> {
             return;
         };
         match task.step {
-            CpuStep::Send { last: true } => context.done.push(task.job),
+            CpuStep::Send { last: true } => {
+                if task.computed {
+                    self.store(b, task.target);
+                }
+                context.done.push(task.job);
+            }
             CpuStep::Send { last: false } => {}
             CpuStep::Connect => {
                 if let Some(more) = self.missed(b, task, context) {
@@ -232,15 +191,15 @@ impl<'t> LardModel<'t> {
     /// Starts the next block of the file that the disk is reading.
     fn read_block(&mut self, b: u16, unit: u8, context: &mut ModelContext<'_>) {
         let node = &mut self.nodes[usize::from(b)];
-        let disk = &mut node.disks[usize::from(unit)];
-        let Some(slot) = disk.reading else { return };
+        let Some(slot) = node.disks[usize::from(unit)].reading else { return };
         let read = &mut node.reads[slot as usize];
         let seek = if read.read_bytes == 0 { self.costs.disk_latency } else { self.costs.disk_seek };
         // Enormous files get larger blocks, so that no single file dominates a run.
         let block_bytes = self.params.block_bytes.max(read.size_bytes / MOST_BLOCKS);
         read.block_bytes = (read.size_bytes - read.read_bytes).min(block_bytes);
         let span = seek + linear(read.block_bytes, 4096, self.costs.disk_transfer_4096);
-        disk.busy.begin(context.now, span);
+        let span = node.slowed(span);
+        node.disks[usize::from(unit)].busy.begin(context.now, span);
         context
             .queue
             .push(context.now + span, ModelEvent { backend: b, kind: DISK, unit, epoch: node.epoch });
@@ -260,7 +219,15 @@ impl<'t> LardModel<'t> {
             let bytes = block.min(*remaining);
             *remaining -= bytes;
             let step = CpuStep::Send { last: *remaining == 0 };
-            cpu_queue.push_back(Task { job: *job, target, step, dynamic: false, bytes, extra: Nanos::ZERO });
+            cpu_queue.push_back(Task {
+                job: *job,
+                target,
+                step,
+                dynamic: false,
+                computed: false,
+                bytes,
+                extra: Nanos::ZERO,
+            });
             *remaining > 0
         });
         if complete {
@@ -306,11 +273,14 @@ impl Model for LardModel<'_> {
             target: request.target,
             step: CpuStep::Connect,
             dynamic: request.kind == Kind::Dynamic,
+            computed: false,
             bytes: request.size_bytes,
             extra: request.service,
         };
         let costs = &self.costs;
-        let alone = costs.connect + request.service + costs.transmit(request.size_bytes) + costs.teardown;
+        let cached = task.dynamic && self.params.cached_results > 0 && task.bytes > 0;
+        let service = if cached { Nanos::ZERO } else { request.service };
+        let alone = costs.connect + service + costs.transmit(request.size_bytes) + costs.teardown;
         let node = &mut self.nodes[backend.index()];
         if node.cpu.is_none() {
             self.run(backend.0, task, context);
@@ -318,6 +288,20 @@ impl Model for LardModel<'_> {
             node.cpu_queue.push_back(task);
         }
         alone
+    }
+
+    fn set_speed(&mut self, backend: BackendId, speed: f64) -> bool {
+        self.nodes[backend.index()].slowness = 1.0 / speed;
+        true
+    }
+
+    fn set_memory(&mut self, backend: BackendId, bytes: u64) -> bool {
+        let cache = &mut self.caches[backend.index()];
+        if let Some(global) = &mut self.global_memory {
+            global.failed(&mut **cache, backend.0);
+        }
+        *cache = CacheConfig { capacity_bytes: bytes, ..self.cache }.build();
+        true
     }
 
     #[inline]
@@ -345,7 +329,8 @@ impl Model for LardModel<'_> {
             cpu_busy: node.cpu_busy,
             read_count: node.read_count,
             joined_count: node.joined_count,
-            ..LardBackend::default()
+            slowness: node.slowness,
+            ..LardBackend::new(0)
         };
         let cache = &mut self.caches[backend.index()];
         if let Some(global) = &mut self.global_memory {

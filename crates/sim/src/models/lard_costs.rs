@@ -21,6 +21,8 @@ plimsoll_policy::params! {
         block_bytes: u64 = 45_056, 512..=1000000000000, "bytes";
         /// Disks per back-end; files are dealt to them in turn by falling request frequency.
         disks: u32 = 1, 1..=64, "disks";
+        /// Whether results of dynamic requests are kept in the cache, so that a hit saves their service time: 1 for yes.
+        cached_results: u32 = 0, 0..=1, "";
         /// Speed of the CPU as a multiple of the one that has these costs.
         cpu_speed: f64 = 1.0, 0.001..=100000.0, "";
         /// In `lard_gms`: CPU time of the receiving back-end to copy 512 bytes from another one's memory.

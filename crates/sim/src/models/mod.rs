@@ -9,6 +9,7 @@ pub mod apache;
 pub mod fifo;
 mod global_memory;
 pub mod lard;
+mod lard_backend;
 mod lard_costs;
 mod lard_specs;
 mod packet_ring;

@@ -14,12 +14,22 @@ pub enum CloningPart {
     Micro,
     /// Figure 9: throughput by the number of nodes.
     Trace,
+    /// What is measured live.
+    Live,
+    /// Of that, figure 8, and what a clone costs to start.
+    LiveMicro,
+    /// Of that, figure 9.
+    LiveNodes,
+    /// Of that, throughput where small documents are answered by the node that is asked.
+    Thresholds,
 }
 
 impl CloningPart {
     /// Whether something of this part is wanted.
-    pub(super) fn wants(self, part: Self) -> bool {
-        self == Self::All || self == part
+    #[must_use]
+    pub fn wants(self, part: Self) -> bool {
+        let live = [Self::LiveMicro, Self::LiveNodes, Self::Thresholds];
+        self == Self::All || self == part || (self == Self::Live && live.contains(&part))
     }
 }
 

@@ -6,19 +6,20 @@ use plimsoll_report::{
 };
 
 use super::cells::CloningPart;
+use super::live::LiveCloning;
+use super::live::results::{LiveMicro, LiveSeed};
 use super::micro::{MicroLoad, MicroMechanism};
 use super::plan::{NodeRun, NodeStrategy, NodesExtent};
 use super::results::{MicroResults, SiteResults, of_site, seed_mean};
 use super::sites::Site;
-use super::{startup, tables};
+use super::{live, startup, tables};
 use crate::lard::{Effort, calibration_conclusion};
 
 /// What has a verdict.
-#[derive(Clone, Copy)]
-pub(super) struct JudgedCloning<'a> {
-    pub(super) calibration: &'a [Claim],
-    pub(super) claims: &'a [Claim],
-    pub(super) controls: &'a [Claim],
+pub(super) struct JudgedCloning {
+    pub(super) calibration: Vec<Claim>,
+    pub(super) claims: Vec<Claim>,
+    pub(super) controls: Vec<Claim>,
 }
 
 /// What was run.
@@ -26,13 +27,16 @@ pub(super) struct JudgedCloning<'a> {
 pub(super) struct CloningRuns<'a> {
     pub(super) micro: &'a [MicroResults],
     pub(super) trace: &'a [SiteResults],
+    pub(super) live: &'a LiveCloning,
+    pub(super) live_micro: Option<&'a LiveMicro>,
+    pub(super) live_seeds: &'a [LiveSeed],
 }
 
 /// The report.
 pub(super) fn report(
     (effort, part): (Effort, CloningPart),
     extent: &NodesExtent,
-    judged: JudgedCloning<'_>,
+    judged: &JudgedCloning,
     runs: CloningRuns<'_>,
 ) -> Report {
     let mut report = Report::new(
@@ -49,24 +53,42 @@ pub(super) fn report(
             .fact("Requests", format!("{}, the first {} of them warm-up", extent.requests, extent.warmup));
     }
     if !judged.calibration.is_empty() {
-        report = report.conclusion(calibration_conclusion(judged.calibration));
+        report = report.conclusion(calibration_conclusion(&judged.calibration));
     }
-    report = report.conclusion(claims_conclusion(judged.claims));
+    if !judged.claims.is_empty() {
+        report = report.conclusion(claims_conclusion(&judged.claims));
+    }
     if !judged.controls.is_empty() {
-        report = report.conclusion(controls_conclusion(judged.controls));
+        report = report.conclusion(controls_conclusion(&judged.controls));
     }
     for (title, text, list) in [
-        ("Claims", CLAIMS_TEXT, judged.claims),
-        ("Readings and what is expected", CONTROLS_TEXT, judged.controls),
-        ("Calibration", CALIBRATION_TEXT, judged.calibration),
+        ("Claims", CLAIMS_TEXT, &judged.claims),
+        ("Readings and what is expected", CONTROLS_TEXT, &judged.controls),
+        ("Calibration", CALIBRATION_TEXT, &judged.calibration),
     ] {
         if !list.is_empty() {
             let section = Section::new(title).paragraph(text).table(claims_table(list));
             report = report.section(section.folded_table("Every measurement", measurements_table(list)));
         }
     }
+    let started = runs.live.startup;
+    if !runs.micro.is_empty() || started.is_some() {
+        report = report.section(startup::section(started));
+    }
     for micro in runs.micro {
-        report = report.section(startup::section()).section(figure_8(micro));
+        report = report.section(figure_8(micro));
+    }
+    if let Some(micro) = runs.live_micro.filter(|micro| !micro.sizes().is_empty()) {
+        report = report.section(live::figures::efficiency(runs.live, micro));
+    }
+    if let Some(why) = &runs.live.left_out {
+        report = report.section(live::figures::left_out(why));
+    }
+    if !runs.live_seeds.is_empty() {
+        report = report.section(live::figures::nodes(runs.live, runs.live_seeds));
+    }
+    if !runs.live.thresholds.is_empty() {
+        report = report.section(live::figures::thresholds(runs.live));
     }
     if part.wants(CloningPart::Trace) {
         report = report.section(figure_9(runs.trace));

@@ -31,7 +31,7 @@ const SATURATING: u64 = 32;
 
 /// What takes each request to the other node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum MicroMechanism {
+pub enum MicroMechanism {
     /// Socket Cloning.
     Cloning,
     /// Cache forwarding.
@@ -49,12 +49,13 @@ pub(super) const DEAR_ACK_US: f64 = 90.0;
 
 impl MicroMechanism {
     /// Those of the figure.
-    pub(super) const FIGURE: [Self; 3] = [Self::Cloning, Self::Forwarding, Self::Handoff];
+    pub const FIGURE: [Self; 3] = [Self::Cloning, Self::Forwarding, Self::Handoff];
     pub(super) const ALL: [Self; 5] =
         [Self::Cloning, Self::Forwarding, Self::Handoff, Self::SlowCloning, Self::DearHandoff];
 
     /// Its name in the paper, or what sets it apart.
-    pub(super) fn title(self) -> &'static str {
+    #[must_use]
+    pub fn title(self) -> &'static str {
         match self {
             Self::Cloning => "SC",
             Self::Forwarding => "CF",

@@ -1,15 +1,18 @@
 //! The study of Sit, Wang and Lau, "Socket Cloning for cluster-based web servers" (IEEE CLUSTER 2002): figures 8 and 9.
 //!
-//! Figure 8 is computed from published costs, figure 9 simulated on workloads that meet what is published of its log.
+//! Figure 8 is computed from published costs, figure 9 simulated on workloads that meet what is published of its log. Beside them stands what was
+//! measured live.
 
 mod calibration;
 mod cells;
 mod claims_micro;
 mod claims_trace;
 mod controls;
+mod execution;
 mod explain;
 mod explain_micro;
 mod figures;
+mod live;
 mod micro;
 mod perfect_lfu;
 mod plan;
@@ -24,21 +27,23 @@ mod tables;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_report::{Claim, Report, Run};
-use rayon::prelude::*;
 
-use crate::execute::{Extent, execute_recording};
 pub use crate::lard::Effort;
-use crate::matrix::{Progress, StudyObserver};
-use crate::scenario::{Scenario, ScenarioError};
+use crate::matrix::Progress;
 pub use crate::study_error::StudyError;
 use crate::workload::{Workload, WorkloadError};
 pub use cells::CloningPart;
 use cells::{cells, sites};
+use execution::run_all;
 use figures::{CloningRuns, JudgedCloning};
+use live::results::{LiveMicro, LiveSeed};
+pub use live::scaled::{live_cache_bytes, scaled_berkeley};
+pub use live::{LiveCloning, LiveRound, LiveRun, LiveSetting, LiveStartup, SCALE};
+pub use micro::MicroMechanism;
 use micro::{MicroRun, SIZES_BYTES};
+pub use plan::NodeStrategy;
 use plan::{NodeRun, NodesExtent};
 use results::{MicroResults, SiteFacts, SiteResults};
 use sites::Site;
@@ -86,21 +91,25 @@ impl CloningSetting {
     }
 }
 
-/// The requests that the study will simulate: the length of its progress bar.
+/// The requests that the study will simulate, also beside what was measured live: the length of its progress bar.
 #[must_use]
-pub fn requests(setting: &CloningSetting) -> u64 {
+pub fn requests(setting: &CloningSetting, live: &LiveCloning) -> u64 {
     let of_site = |&site: &Site| cells(setting.effort, setting.part, site).len() as u64;
     let runs: u64 = sites(setting.effort).iter().map(of_site).sum();
     let micro = if setting.part.wants(CloningPart::Micro) { SIZES_BYTES.len() } else { 0 };
     let of_micro = (micro * MicroRun::of_size(0).len()) as u64 * u64::from(MicroRun::requests());
-    runs * setting.seeds().len() as u64 * setting.extent().requests + of_micro
+    runs * setting.seeds().len() as u64 * setting.extent().requests + of_micro + live::scaled::requests(live)
 }
 
-/// Runs the study or a part of it.
+/// Runs the study or a part of it. `live` is what was measured beforehand.
 ///
 /// # Errors
 /// When a workload cannot be made, or a run fails.
-pub fn reproduce(setting: &CloningSetting, progress: &dyn Progress) -> Result<CloningStudy, StudyError> {
+pub fn reproduce(
+    setting: &CloningSetting,
+    live: &LiveCloning,
+    progress: &dyn Progress,
+) -> Result<CloningStudy, StudyError> {
     let (extent, part) = (setting.extent(), setting.part);
     let micro = if part.wants(CloningPart::Micro) { vec![run_micro(progress)?] } else { Vec::new() };
     let mut trace = Vec::new();
@@ -111,21 +120,40 @@ pub fn reproduce(setting: &CloningSetting, progress: &dyn Progress) -> Result<Cl
             trace.push(run_site(&planned, &extent, (site, seed), progress)?);
         }
     }
-    let judge = |micro_specs, trace_specs| -> Vec<Claim> {
-        let of_micro = rule::evaluate(micro_specs, &micro);
-        of_micro.into_iter().chain(rule::evaluate(trace_specs, &trace)).collect()
+    let live_seeds = live::results::by_seed(live, &live::scaled::simulate(live, progress)?);
+    let live_micro = live::results::micro(live);
+    let judged = judge(&micro, &trace, live_micro.as_slice(), &live_seeds);
+    let runs = CloningRuns {
+        micro: &micro,
+        trace: &trace,
+        live,
+        live_micro: live_micro.as_ref(),
+        live_seeds: &live_seeds,
     };
-    let claims = judge(claims_micro::SPECS, claims_trace::SPECS);
-    let controls = judge(claims_micro::CONTROLS, controls::CONTROLS);
-    let calibration = rule::evaluate(calibration::SPECS, &trace);
-    let judged = JudgedCloning { calibration: &calibration, claims: &claims, controls: &controls };
-    let runs = CloningRuns { micro: &micro, trace: &trace };
-    let report = figures::report((setting.effort, part), &extent, judged, runs);
+    let report = figures::report((setting.effort, part), &extent, &judged, runs);
     let caution = (!trace.is_empty()).then(|| extent.caution(setting.seeds().len())).flatten();
     let report = caution.iter().fold(report, |report, caution| report.conclusion(caution.clone()));
     let of_micro = micro.into_iter().flat_map(|of| of.runs.into_values());
     let runs = of_micro.chain(trace.into_iter().flat_map(|of| of.runs.into_values())).collect();
+    let JudgedCloning { calibration, claims, controls } = judged;
     Ok(CloningStudy { calibration, claims, controls, caution, runs, report })
+}
+
+/// All verdicts.
+fn judge(
+    micro: &[MicroResults],
+    trace: &[SiteResults],
+    live_micro: &[LiveMicro],
+    live_seeds: &[LiveSeed],
+) -> JudgedCloning {
+    let mut claims = rule::evaluate(claims_micro::SPECS, micro);
+    claims.extend(rule::evaluate(live::claims::MICRO, live_micro));
+    claims.extend(rule::evaluate(claims_trace::SPECS, trace));
+    claims.extend(rule::evaluate(live::claims::NODES, live_seeds));
+    let mut controls = rule::evaluate(claims_micro::CONTROLS, micro);
+    controls.extend(rule::evaluate(controls::CONTROLS, trace));
+    controls.extend(rule::evaluate(live::claims::CONTROLS, live_seeds));
+    JudgedCloning { calibration: rule::evaluate(calibration::SPECS, trace), claims, controls }
 }
 
 /// The runs of figure 8.
@@ -162,39 +190,4 @@ fn run_site(
         request_mean_bytes: asked,
     };
     Ok(SiteResults { site, seed, facts, runs: planned.iter().copied().zip(done).collect() })
-}
-
-/// Runs in the order of their scenarios.
-fn run_all(
-    scenarios: &[Scenario],
-    workload: &Workload,
-    requests: u64,
-    progress: &dyn Progress,
-) -> Result<Vec<Run>, StudyError> {
-    let failed = AtomicBool::new(false);
-    let execute = |scenario: &Scenario| {
-        let mut watch = StudyObserver::new(progress, &failed);
-        let done = execute_recording(scenario, workload, Extent::default(), &mut watch);
-        failed.fetch_or(done.is_err(), Ordering::Relaxed);
-        watch.ended(requests);
-        done.map(|(mut run, _)| {
-            // Nothing of the study reads it, and it is most of a result.
-            run.load_series = Default::default();
-            run.policy_tables.clear();
-            run
-        })
-    };
-    let done: Vec<Result<Run, ScenarioError>> = scenarios.par_iter().with_max_len(1).map(execute).collect();
-    // Another's failure is the reason why a run was stopped.
-    let is_reason = |done: &&Result<Run, ScenarioError>| matches!(done, Err(error) if !matches!(error, ScenarioError::Stopped));
-    let reason = done.iter().position(|done| is_reason(&done));
-    let mut runs = Vec::with_capacity(done.len());
-    for (at, done) in done.into_iter().enumerate() {
-        match done {
-            Ok(run) => runs.push(run),
-            Err(_) if reason.is_some_and(|reason| reason != at) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(runs)
 }

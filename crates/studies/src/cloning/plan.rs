@@ -8,18 +8,19 @@ use super::perfect_lfu;
 use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, find_model};
 
 /// Memory cache of a node: of its 384 MB, what the system leaves.
-const CACHE_BYTES: u64 = 320 << 20;
+pub(super) const CACHE_BYTES: u64 = 320 << 20;
 
 /// Nineteen clients with two connections each.
 const CONNECTIONS: u64 = 38;
 
 /// How nodes share their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum NodeStrategy {
+pub enum NodeStrategy {
     /// Not at all.
     RoundRobin,
-    /// Cooperative caching.
+    /// Cooperative caching with LRU.
     CfLru,
+    /// And with LFU.
     CfLfu,
     /// Socket Cloning, as in the paper: a hash maps requests to nodes with LRU.
     Sc,
@@ -31,10 +32,11 @@ pub(super) enum NodeStrategy {
 
 impl NodeStrategy {
     /// Those of figure 9, and the one that is expected to be better.
-    pub(super) const FIGURE: [Self; 5] = [Self::RoundRobin, Self::CfLru, Self::CfLfu, Self::Sc, Self::ScLfu];
+    pub const FIGURE: [Self; 5] = [Self::RoundRobin, Self::CfLru, Self::CfLfu, Self::Sc, Self::ScLfu];
 
     /// Its name in the paper, or what sets it apart.
-    pub(super) fn title(self) -> &'static str {
+    #[must_use]
+    pub fn title(self) -> &'static str {
         match self {
             Self::RoundRobin => "RR",
             Self::CfLru => "CF-LRU",
@@ -61,11 +63,31 @@ impl NodeStrategy {
         }
     }
 
-    const fn is_lfu(self) -> bool {
+    /// That which is the same with so many nodes: a single one has none to share with.
+    #[must_use]
+    pub const fn with_nodes(self, nodes: usize) -> Self {
+        match self {
+            Self::CfLru | Self::Sc if nodes == 1 => Self::RoundRobin,
+            Self::ScLfu if nodes == 1 => Self::CfLfu,
+            _ => self,
+        }
+    }
+
+    /// Whether its nodes replace by LFU, and otherwise by LRU.
+    #[must_use]
+    pub const fn is_lfu(self) -> bool {
         matches!(self, Self::CfLfu | Self::ScLfu)
     }
 
-    const fn fetches(self) -> bool {
+    /// Whether its nodes clone sockets to one another.
+    #[must_use]
+    pub const fn clones(self) -> bool {
+        matches!(self, Self::Sc | Self::ScLfu | Self::ScLardR)
+    }
+
+    /// Whether its nodes fetch documents from one another.
+    #[must_use]
+    pub const fn fetches(self) -> bool {
         matches!(self, Self::CfLru | Self::CfLfu)
     }
 }

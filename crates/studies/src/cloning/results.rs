@@ -7,6 +7,7 @@ use plimsoll_report::{Align, Run, Table};
 use super::micro::{MicroLoad, MicroMechanism, MicroRun, SIZES_BYTES};
 use super::plan::{NodeReading, NodeRun, NodeStrategy};
 use super::sites::Site;
+use super::summary::crossing;
 use crate::seed_mean::SeedMean;
 
 /// Figure 9 on one workload with one seed.
@@ -113,9 +114,7 @@ impl MicroResults {
         };
         let curve = self.curve(MicroMechanism::Forwarding, load);
         let leads: Vec<(f64, f64)> = curve.iter().map(lead).collect::<Option<_>>()?;
-        let last_ahead = leads.iter().rposition(|&(_, lead)| lead > 0.0)?;
-        let (ahead, behind) = (leads[last_ahead], leads.get(last_ahead + 1)?);
-        Some(ahead.0 * (behind.0 / ahead.0).powf(ahead.1 / (ahead.1 - behind.1)))
+        crossing(&leads)
     }
 }
 

@@ -19,6 +19,14 @@ pub(super) fn median(values: impl IntoIterator<Item = Option<f64>>) -> Option<f6
     if values.len() % 2 == 1 { Some(*upper) } else { Some((values[middle - 1] + upper) / 2.0) }
 }
 
+/// Where a lead is lost for good, by the sizes in bytes at which it was found: between two of them in proportion to their logarithms. `None`
+/// where there is a lead at all sizes or at none.
+pub(super) fn crossing(leads: &[(f64, f64)]) -> Option<f64> {
+    let last_ahead = leads.iter().rposition(|&(_, lead)| lead > 0.0)?;
+    let (ahead, behind) = (leads[last_ahead], leads.get(last_ahead + 1)?);
+    Some(ahead.0 * (behind.0 / ahead.0).powf(ahead.1 / (ahead.1 - behind.1)))
+}
+
 fn all(values: impl IntoIterator<Item = Option<f64>>) -> Option<Vec<f64>> {
     values.into_iter().collect()
 }

@@ -113,7 +113,7 @@ fn seeds_and_lengths_are_as_asked() {
     assert_eq!(setting.seeds(), [1, 2, 3]);
     assert_eq!(CloningSetting { seeds: Some(5), ..setting }.seeds().len(), 5);
     assert_eq!(CloningSetting { seed: Some(9), ..setting }.seeds(), [9]);
-    let of = |part| requests(&CloningSetting { part, ..setting });
+    let of = |part| requests(&CloningSetting { part, ..setting }, &LiveCloning::default());
     assert_eq!(of(CloningPart::All), of(CloningPart::Micro) + of(CloningPart::Trace));
     assert!(setting.extent().caution(3).is_none());
     let quick = CloningSetting { effort: Effort::Quick, ..setting };

@@ -131,12 +131,12 @@ fn shared_tables_are_those_of_one_front_end() {
 fn tables_that_a_policy_has_not_are_not_shared() {
     for policy in registered().filter(|policy| policy.name != "sita_e") {
         let spec = scenarios(json!({"policy": policy.name, "front-ends": 2, "tables": "shared"}));
-        let has = ["lard", "lard_r", "lb_gc"].contains(&policy.name);
+        let has = ["lard", "lard_auto", "lard_r", "lb_gc"].contains(&policy.name);
         assert_eq!(spec.is_ok(), has, "{}", policy.name);
         if let Err(error) = spec {
             let error = error.to_string();
             assert!(error.contains(&format!("`{}`", policy.name)), "{error}");
-            assert!(error.contains("lb_gc, lard, lard_r have one"), "{error}");
+            assert!(error.contains("lb_gc, lard, lard_r, lard_auto have one"), "{error}");
         }
     }
     assert!(serde_json::from_value::<ScenarioSpec>(json!({"tables": "none"})).is_err());

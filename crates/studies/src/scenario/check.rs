@@ -25,8 +25,14 @@ pub(crate) fn check_one(s: &Scenario) -> Result<(), ScenarioError> {
         return Err(ScenarioError::DynamicShare(s.dynamic_share));
     }
     let slows = |fault: &Fault| matches!(fault.action, FaultAction::Speed(_));
-    if s.faults.iter().any(slows) && ![fifo::SPEC.name, apache::SPEC.name].contains(&s.model.name) {
+    if s.faults.iter().any(slows)
+        && ![fifo::SPEC.name, apache::SPEC.name, lard::SPEC.name].contains(&s.model.name)
+    {
         return Err(ScenarioError::NoSpeeds(s.model.name));
+    }
+    let remembers = |fault: &Fault| matches!(fault.action, FaultAction::MemoryBytes(_));
+    if s.faults.iter().any(remembers) && s.model.name != lard::SPEC.name {
+        return Err(ScenarioError::NoMemories(s.model.name));
     }
     check_front_ends(s)?;
     if s.model.name == apache::SPEC.name {
@@ -56,6 +62,7 @@ const BY_REQUEST: &[&str] = &[
     "lb_gc",
     "lard",
     "lard_r",
+    "lard_auto",
     "sita_e",
     "adaptload",
     "adaptload_queue",

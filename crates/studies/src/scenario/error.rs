@@ -50,8 +50,11 @@ pub enum ScenarioError {
         nearest: Option<&'static str>,
     },
     /// A fault that the model cannot simulate.
-    #[error("model `{0}` has no speeds: `speed=X:B@T` goes with the models `fifo` and `apache`")]
+    #[error("model `{0}` has no speeds: `speed=X:B@T` goes with the models `fifo`, `apache` and `lard`")]
     NoSpeeds(&'static str),
+    /// Another memory on a model whose back-ends' memories stay as they are.
+    #[error("model `{0}` has no memories that change: `memory=BYTES:B@T` goes with the model `lard`")]
+    NoMemories(&'static str),
     /// A policy that goes by what is asked for, where only the connection is known.
     #[error(
         "in the model `{model}` the front-end chooses when a connection is opened, and knows nothing of the request then, by which \

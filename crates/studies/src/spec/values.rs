@@ -347,7 +347,7 @@ pub fn show_admission(admission: &Admission) -> GivenValue {
     }
 }
 
-/// `down:B@T`, `up:B@T`, `drain:B@T`, `weight=W:B@T` or `speed=X:B@T` with back-end B (from 0) and time T in seconds.
+/// `down:B@T`, `up:B@T`, `drain:B@T`, `weight=W:B@T`, `speed=X:B@T` or `memory=BYTES:B@T` with back-end B (from 0) and time T in seconds.
 ///
 /// # Errors
 /// When it is none of these.
@@ -355,8 +355,8 @@ pub fn fault(given: &GivenValue) -> Result<Fault, String> {
     let text = given.to_string();
     let wrong = || {
         format!(
-            "expected down:B@T, up:B@T, drain:B@T, weight=W:B@T or speed=X:B@T with a back-end B from 0 and a time T in \
-             seconds, e.g. down:2@10.5 or speed=0.33:2@10, not `{text}`"
+            "expected down:B@T, up:B@T, drain:B@T, weight=W:B@T, speed=X:B@T or memory=BYTES:B@T with a back-end B from 0 and a \
+             time T in seconds, e.g. down:2@10.5, speed=0.33:2@10 or memory=16MiB:2@0, not `{text}`"
         )
     };
     let (what, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -365,6 +365,7 @@ pub fn fault(given: &GivenValue) -> Result<Fault, String> {
     let action = match what.split_once('=') {
         Some(("weight", w)) => FaultAction::Weight(w.parse().ok().and_then(Weight::new).ok_or_else(wrong)?),
         Some(("speed", x)) => FaultAction::Speed(positive(&x.into()).map_err(|_| wrong())?),
+        Some(("memory", bytes)) => FaultAction::MemoryBytes(size(&bytes.into()).map_err(|_| wrong())?),
         None if what == "down" => FaultAction::Health(Health::Down),
         None if what == "up" => FaultAction::Health(Health::Up),
         None if what == "drain" => FaultAction::Health(Health::Draining),
@@ -382,6 +383,7 @@ pub fn show_fault(fault: &Fault) -> String {
         FaultAction::Health(Health::Draining) => "drain".to_owned(),
         FaultAction::Weight(weight) => format!("weight={}", weight.as_f64()),
         FaultAction::Speed(speed) => format!("speed={speed}"),
+        FaultAction::MemoryBytes(bytes) => format!("memory={bytes}"),
     };
     format!("{what}:{}@{}", fault.backend.0, fault.at.as_secs_f64())
 }

@@ -19,6 +19,9 @@ use super::summary::LoadSummary;
 pub struct ClosedLoop<F> {
     /// Address of the server.
     pub target: SocketAddr,
+    /// Addresses of further servers, none by default: requests go to all in turn, by their number. Where connections are kept,
+    /// each stays with one of them.
+    pub further_targets: Vec<SocketAddr>,
     /// Number of connections, and so the most requests under way; 16 by default.
     pub connections: usize,
     /// The most requests to send; unbounded by default.
@@ -44,6 +47,7 @@ impl<F: Fn(u64) -> Req> ClosedLoop<F> {
     pub fn new(target: SocketAddr, request: F) -> Self {
         Self {
             target,
+            further_targets: Vec::new(),
             connections: 16,
             requests: u64::MAX,
             seconds: 10.0,
@@ -53,6 +57,17 @@ impl<F: Fn(u64) -> Req> ClosedLoop<F> {
             request,
             meter: Meter::default(),
             observer: None,
+        }
+    }
+}
+
+impl<F> ClosedLoop<F> {
+    /// The server of a request, or of a kept connection, with this number.
+    fn target_of(&self, number: u64) -> SocketAddr {
+        let servers = 1 + self.further_targets.len() as u64;
+        match usize::try_from(number % servers).unwrap_or(0) {
+            0 => self.target,
+            further => self.further_targets[further - 1],
         }
     }
 }
@@ -67,8 +82,9 @@ where
     let start = Instant::now();
     let (warmup, end) = (seconds(load.warmup_s), seconds(load.seconds));
     let mut clients = JoinSet::new();
-    for _ in 0..load.connections {
-        clients.spawn(client(Arc::clone(&load), Arc::clone(&next), start, warmup..end));
+    for number in 0..load.connections as u64 {
+        let one = LoadClient::new(load.target_of(number), load.keep_alive);
+        clients.spawn(client(Arc::clone(&load), one, Arc::clone(&next), start, warmup..end));
     }
     while clients.join_next().await.is_some() {}
     // Earlier than the end if the requests ran out.
@@ -77,15 +93,18 @@ where
 
 async fn client<F: Fn(u64) -> Req>(
     load: Arc<ClosedLoop<F>>,
+    mut client: LoadClient,
     next: Arc<AtomicU64>,
     start: Instant,
     window: std::ops::Range<Duration>,
 ) {
-    let mut client = LoadClient::new(load.target, load.keep_alive);
     while start.elapsed() < window.end {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= load.requests {
             return;
+        }
+        if !load.keep_alive {
+            client = LoadClient::new(load.target_of(number), false);
         }
         let request = (load.request)(number);
         let sent = Instant::now();

@@ -48,6 +48,8 @@ pub enum CacheStatus {
     Miss,
     /// Waited for the read of another request.
     Joined,
+    /// From another node's memory.
+    Peer,
     /// Streamed past the cache, because it does not take files of this size.
     Bypass,
 }
@@ -58,6 +60,7 @@ impl CacheStatus {
             b"hit" => Some(Self::Hit),
             b"miss" => Some(Self::Miss),
             b"joined" => Some(Self::Joined),
+            b"peer" => Some(Self::Peer),
             b"bypass" => Some(Self::Bypass),
             _ => None,
         }

@@ -72,6 +72,27 @@ async fn a_connection_for_each_request() {
 }
 
 #[tokio::test]
+async fn servers_take_turns_at_requests_or_at_kept_connections() {
+    let (target, first) = origin().await;
+    let (other, second) = origin().await;
+    for (keep_alive, connections) in [(false, 15), (true, 16)] {
+        let load = ClosedLoop {
+            connections: 2,
+            requests: 30,
+            seconds: 60.0,
+            keep_alive,
+            further_targets: vec![other],
+            ..ClosedLoop::new(target, document)
+        };
+        let summary = closed_loop(load).await;
+        assert_eq!((summary.succeeded, summary.failed()), (30, 0), "{summary}");
+        for origin in [&first, &second] {
+            assert_eq!(origin.stats().connections, connections, "{keep_alive}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_closed_loop_ends_with_its_time_and_leaves_the_warm_up_out() {
     let (target, _) = origin().await;
     let meter = Meter::default();

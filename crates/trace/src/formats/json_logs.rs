@@ -49,7 +49,7 @@ const PLIMSOLL_KEYS: KeyRoles = &[
     (FieldRole::Method, &["method"]),
     (FieldRole::Target, &["target"]),
     (FieldRole::Status, &["status"]),
-    (FieldRole::Size, &["bytes"]),
+    (FieldRole::Size, &["original_bytes", "bytes"]),
     (FieldRole::Service(SpanUnit::S), &["first_byte_s"]),
     (FieldRole::Total(SpanUnit::S), &["total_s"]),
     (FieldRole::Backend, &["backend"]),

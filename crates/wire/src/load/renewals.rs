@@ -63,7 +63,11 @@ impl Renewals {
         if empty_at_ns - now_ns > self.tolerance_ns || !self.sources.admits(source, now_ns) {
             return Err(LoadRefusal::Limited);
         }
-        *slot = Slot { client, renewed: number.unwrap_or(0), empty_at_ns: empty_at_ns + self.interval_ns };
+        *slot = Slot {
+            client,
+            renewed: number.unwrap_or(0),
+            empty_at_ns: empty_at_ns.saturating_add(self.interval_ns),
+        };
         Ok(())
     }
 }

@@ -138,6 +138,8 @@ impl NodeAccessLog {
                 attempts: end.attempts,
                 waited: false,
                 times,
+                routed: None,
+                coded: None,
                 class: None,
             };
             write_line(self.format, &line, Moment { time, at }, lines);

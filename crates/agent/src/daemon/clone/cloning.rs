@@ -98,7 +98,7 @@ pub(super) struct Entered<'a> {
     pub(super) original: Arc<Original>,
     pub(super) flow: Flow,
     /// Whether there may be a clone, whose answer nobody will follow to its end: then the client is reset.
-    in_doubt: bool,
+    pub(super) in_doubt: bool,
     /// Whether the clone has ended the connection, and the router goes on leading its packets.
     closing: bool,
 }
@@ -227,7 +227,7 @@ impl Cloning<'_> {
         match answered.and_then(|(answer, taken)| Ok((self.catch_up(&mut state, answer.end)?, answer, taken)))
         {
             Ok(((), answer, taken_bytes)) => {
-                self.go_on(slot, &state, rest.get(taken_bytes..).unwrap_or_default(), answer.keep)
+                self.go_on(slot, state, rest.get(taken_bytes..).unwrap_or_default(), answer.keep)
             }
             Err(why) => self.lost(why),
         }
@@ -303,9 +303,9 @@ impl Cloning<'_> {
 
     /// What the packet router knows, unless that is the end.
     fn entry(&self) -> Result<CloneEntry, &'static str> {
-        let Entered { shared, flow, .. } = &self.entered;
+        let Entered { shared, original, flow, .. } = &self.entered;
         let entry = shared.router.get(flow).ok().flatten().ok_or("the packet router lost it")?;
-        if entry.reset {
+        if entry.reset || original.was_reset(entry.expected_seq) {
             CloneCounters::count(&shared.counters.client_resets);
             return Err("its client has reset it");
         }
@@ -323,52 +323,16 @@ impl Cloning<'_> {
     /// Has packets held, and brings the state up to this end of an answer, which the client has.
     pub(super) fn catch_up(&self, state: &mut TcpState, end: u32) -> Result<(), &'static str> {
         let Entered { shared, original, flow, .. } = &self.entered;
-        let held = shared.router.lead_here(flow);
+        shared.router.lead_here(flow).map_err(|_| "its packets cannot be held")?;
         original.lead_here();
-        let entry =
-            held.and_then(|_| shared.router.get(flow)).ok().flatten().ok_or("the packet router lost it")?;
+        // A client that has all may have gone. Until now that went to the clone.
+        let entry = self.entry()?;
         state.send_next = end;
         state.send_queue.clear();
         state.unsent_bytes = 0;
         state.window.send = entry.client_window;
         state.window.send_max = state.window.send_max.max(entry.client_window);
         Ok(())
-    }
-
-    /// Brings the original, whose packets are held, up to this state, and goes on with what the client has sent besides.
-    pub(super) fn go_on(
-        self,
-        slot: &mut Option<ClientConnection>,
-        state: &TcpState,
-        rest: &[u8],
-        keep: bool,
-    ) -> CarriedOver {
-        let Self { frozen, mut entered, .. } = self;
-        let Entered { shared, flow, .. } = entered;
-        // A server behind the shim reads what follows itself.
-        let with_rest;
-        let (state, rest) = if shared.serve.reads_here() {
-            (state, rest)
-        } else {
-            with_rest = TcpState { receive_queue: rest.to_vec(), ..state.clone() };
-            (&with_rest, &b""[..])
-        };
-        let client = tcp::fast_forward(frozen, state).map_err(std::io::Error::other);
-        let client = client.and_then(tcp::Restored::activate);
-        let client = client.and_then(|fd| ClientConnection::new(fd, rest, shared.config.write_timeout));
-        match client {
-            Ok(client) => {
-                *slot = Some(client);
-                entered.in_doubt = false;
-                CloneCounters::count(&shared.counters.fast_forwarded);
-                CarriedOver::Answered { keep }
-            }
-            Err(error) => {
-                tracing::warn!(%error, ?flow, "a connection was lost after its clone had answered");
-                CloneCounters::count(&shared.counters.lost);
-                CarriedOver::Lost
-            }
-        }
     }
 
     /// Goes on here, as nothing has happened.

@@ -44,7 +44,7 @@ impl Cloning<'_> {
             Yielded::Back(mut state) => {
                 let rest = std::mem::take(&mut state.receive_queue);
                 CloneCounters::count(&self.entered.shared.counters.given_back);
-                self.go_on(slot, &state, &rest, true)
+                self.go_on(slot, *state, &rest, true)
             }
             Yielded::Closed => self.closed(&pending),
             Yielded::Lost(why) => self.lost(why),

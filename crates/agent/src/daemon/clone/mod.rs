@@ -22,6 +22,7 @@ mod config;
 mod counters;
 pub(super) mod frames;
 mod fresh;
+mod going_on;
 mod heard_sizes;
 mod keeping;
 mod kept;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use plimsoll_datapath::tcp::TcpState;
 use plimsoll_datapath::{Flow, HeldPacket, NextHop, PacketRouter};
 use tokio::sync::Notify;
 
@@ -25,6 +26,8 @@ struct HeldState {
     /// Whether it keeps the connection, and gets all.
     keeps: bool,
     held: Vec<HeldPacket>,
+    /// The number of a RST that was held: before the original's numbers were known, the router could not judge it.
+    reset_seq: Option<u32>,
     /// It has gone on, or is over.
     left: bool,
 }
@@ -39,6 +42,10 @@ impl Original {
         let mut state = self.state();
         if state.left {
             return inject(router, &packet);
+        }
+        if let Some(seq) = packet.reset_seq() {
+            state.reset_seq = Some(seq);
+            self.wake.notify_one();
         }
         if let Some(clone) = &state.clone
             && !sent_on(router, &packet, clone, state.keeps)
@@ -62,6 +69,41 @@ impl Original {
         let mut state = self.state();
         (state.clone, state.keeps) = (Some(clone), true);
         state.held.retain(|packet| sent_on(router, packet, &clone, true));
+    }
+
+    /// Takes the bytes that come next by these numbers out of the packets that are held, as far as they follow one another, if they
+    /// are what is wanted. How many they are.
+    pub(super) fn take_data(
+        &self,
+        numbers: &TcpState,
+        most_bytes: usize,
+        is_wanted: impl FnOnce(&[u8]) -> bool,
+    ) -> u32 {
+        let (mut next, ack) = (numbers.receive_next, numbers.send_next);
+        let mut state = self.state();
+        let (mut bytes, mut packets) = (Vec::new(), Vec::new());
+        while let Some((at, data)) = state.held.iter().enumerate().find_map(|(at, packet)| {
+            let data = packet.data_at(next, ack, numbers.window.send_max)?;
+            Some((at, data))
+        }) && bytes.len() + data.len() <= most_bytes
+        {
+            next = next.wrapping_add(u32::try_from(data.len()).unwrap_or(0));
+            bytes.extend_from_slice(data);
+            packets.push(at);
+        }
+        if bytes.is_empty() || !is_wanted(&bytes) {
+            return 0;
+        }
+        packets.sort_unstable();
+        for at in packets.into_iter().rev() {
+            state.held.remove(at);
+        }
+        u32::try_from(bytes.len()).unwrap_or(0)
+    }
+
+    /// Whether a RST with this number was held, which is the next one that is expected.
+    pub(super) fn was_reset(&self, expected_seq: u32) -> bool {
+        self.state().reset_seq == Some(expected_seq)
     }
 
     /// From now on the clone gets nothing.
@@ -96,7 +138,13 @@ impl Originals {
 
     /// Enters a connection whose packets are held from now on.
     pub(super) fn enter(&self, flow: Flow) -> Arc<Original> {
-        let state = Mutex::new(HeldState { clone: None, keeps: false, held: Vec::new(), left: false });
+        let state = Mutex::new(HeldState {
+            clone: None,
+            keeps: false,
+            held: Vec::new(),
+            reset_seq: None,
+            left: false,
+        });
         let original = Arc::new(Original { flow, state, wake: Notify::new() });
         self.table().insert(flow, Arc::clone(&original));
         original

@@ -3,6 +3,7 @@
 mod answer;
 mod copy;
 mod framing;
+pub(super) mod fuzzed;
 mod origin;
 mod rest;
 

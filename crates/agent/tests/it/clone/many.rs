@@ -93,19 +93,6 @@ fn converse_often(world: &World, connections: usize) -> u64 {
 }
 
 fn every_byte_is_right(connections: usize, change: impl Fn(&mut CloneConfig)) -> Vec<CloneStats> {
-    over(true, connections, change)
-}
-
-/// The same over a good network, as clones that keep their connection have sent wrong bytes over a bad one. To look for these:
-/// `PLIMSOLL_BAD_NETWORK=1`.
-fn every_byte_is_right_where_none_is_lost(
-    connections: usize,
-    change: impl Fn(&mut CloneConfig),
-) -> Vec<CloneStats> {
-    over(std::env::var_os("PLIMSOLL_BAD_NETWORK").is_some(), connections, change)
-}
-
-fn over(is_bad: bool, connections: usize, change: impl Fn(&mut CloneConfig)) -> Vec<CloneStats> {
     let mut world = World::with(change);
     let bad = Conditions {
         loss: 0.005,
@@ -114,12 +101,10 @@ fn over(is_bad: bool, connections: usize, change: impl Fn(&mut CloneConfig)) -> 
         late_by: Duration::from_millis(3),
         ..Conditions::delayed(Duration::from_micros(300))
     };
-    if is_bad {
-        world.lab.link(Node::Client).unwrap().set(&bad).unwrap();
-        // Between nodes as well: links, and what is led to clones.
-        let between = Conditions { loss: 0.001, ..bad };
-        world.lab.link(Node::Backend(1)).unwrap().set(&between).unwrap();
-    }
+    world.lab.link(Node::Client).unwrap().set(&bad).unwrap();
+    // Between nodes as well: links, and what is led to clones.
+    let between = Conditions { loss: 0.001, ..bad };
+    world.lab.link(Node::Backend(1)).unwrap().set(&between).unwrap();
     let requests = converse_often(&world, connections);
     world.lab.link(Node::Client).unwrap().set(&Conditions::default()).unwrap();
     world.lab.link(Node::Backend(1)).unwrap().set(&Conditions::default()).unwrap();
@@ -154,7 +139,7 @@ fn five_thousand_connections_answered_anywhere() {
 
 #[test]
 fn connections_that_clones_keep() {
-    let stats = every_byte_is_right_where_none_is_lost(2_000, |config| config.keeps = true);
+    let stats = every_byte_is_right(2_000, |config| config.keeps = true);
     let sum = |of: fn(&CloneStats) -> u64| stats.iter().map(of).sum::<u64>();
     assert!(sum(|stats| stats.kept) > 300 && sum(|stats| stats.given_back) > 300, "{stats:?}");
     // The last of a connection may have been answered for a client that is gone.
@@ -164,7 +149,7 @@ fn connections_that_clones_keep() {
 #[test]
 fn connections_that_clones_keep_wherever_they_are() {
     let random = PolicyChoice::new(&random::SPEC);
-    let stats = every_byte_is_right_where_none_is_lost(2_000, |config| {
+    let stats = every_byte_is_right(2_000, |config| {
         config.policy = random.clone();
         config.keeps = true;
     });

@@ -7,6 +7,7 @@ mod decisions;
 mod edges;
 mod ipv6;
 mod keeping;
+mod leaving;
 mod many;
 mod shimmed;
 mod trouble;

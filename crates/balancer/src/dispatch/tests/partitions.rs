@@ -28,7 +28,13 @@ fn partitioned(policy: &str, more: &str) -> PartitionedDispatch {
 
 /// A request of the partition for the target of this number.
 fn offer(d: &PartitionedDispatch, partition: u16, target: u64) -> Offer {
-    let request = OfferedRequest { target: TargetId(target), kind: STATIC, client: target % 5, class: 0 };
+    let request = OfferedRequest {
+        target: TargetId(target),
+        kind: STATIC,
+        client: target % 5,
+        class: 0,
+        session: None,
+    };
     d.offer_again(partition, request, Tried::NONE, None)
 }
 

@@ -35,7 +35,8 @@ struct Polled {
 
 const A: BackendId = BackendId(0);
 const B: BackendId = BackendId(1);
-const REQUEST: OfferedRequest = OfferedRequest { target: T, kind: STATIC, client: 0, class: 0 };
+const REQUEST: OfferedRequest =
+    OfferedRequest { target: T, kind: STATIC, client: 0, class: 0, session: None };
 
 impl Polled {
     fn new(policy: &str, more: &str) -> Self {

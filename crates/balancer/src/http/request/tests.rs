@@ -1,18 +1,10 @@
+use plimsoll_config::TargetKey;
+
 use super::super::placed::mark_placed;
 use super::*;
 
 fn run(head: &str, trusted: bool) -> Result<(RequestHead, String), RequestRefusal> {
-    let context = RequestContext {
-        key: &TargetKey::PathQuery,
-        hash: &TargetHash::PLAIN,
-        dynamic: &[],
-        classes: None,
-        fields: 50,
-        peer: b"192.0.2.1",
-        trusted,
-        secure: false,
-        identity: None,
-    };
+    let context = RequestContext { trusted, ..RequestContext::plain() };
     let mut out = Vec::new();
     let head = rewrite(head.as_bytes(), &context, &mut out)?;
     Ok((head, String::from_utf8(out).unwrap()))
@@ -184,14 +176,10 @@ fn what_a_back_end_may_read_as_it_came() {
         let head = format!("GET /a HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let context = RequestContext {
             key: &TargetKey::Path,
-            hash: &TargetHash::PLAIN,
-            dynamic: &[],
-            classes: None,
             fields: 100,
             peer: b"10.0.0.9",
             trusted,
-            secure: false,
-            identity: None,
+            ..RequestContext::plain()
         };
         rewrite(head.as_bytes(), &context, &mut Vec::new()).unwrap().is_plain
     };
@@ -217,17 +205,8 @@ fn what_a_back_end_may_read_as_it_came() {
     }
     assert!(plain("X-Forwarded-For: 10.1.1.1\r\n", true) && !plain("X-Forwarded-For: 10.1.1.1\r\n", false));
     let absolute = b"GET http://h/a HTTP/1.1\r\nHost: h\r\n\r\n";
-    let context = RequestContext {
-        key: &TargetKey::Path,
-        hash: &TargetHash::PLAIN,
-        dynamic: &[],
-        classes: None,
-        fields: 100,
-        peer: b"10.0.0.9",
-        trusted: false,
-        secure: false,
-        identity: None,
-    };
+    let context =
+        RequestContext { key: &TargetKey::Path, fields: 100, peer: b"10.0.0.9", ..RequestContext::plain() };
     assert!(!rewrite(absolute, &context, &mut Vec::new()).unwrap().is_plain);
 }
 
@@ -236,14 +215,9 @@ fn a_request_is_marked_once() {
     let mark = |fields: &str| {
         let context = RequestContext {
             key: &TargetKey::Path,
-            hash: &TargetHash::PLAIN,
-            dynamic: &[],
-            classes: None,
             fields: 100,
             peer: b"10.0.0.9",
-            trusted: false,
-            secure: false,
-            identity: None,
+            ..RequestContext::plain()
         };
         let bytes = format!("GET /plimsoll-placed-by: HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let mut out = Vec::new();

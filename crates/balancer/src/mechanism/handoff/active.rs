@@ -44,6 +44,8 @@ impl Active {
         let end = End {
             status: if answered { ended.status } else { CLIENT_GONE },
             content_bytes: ended.content_bytes,
+            original_bytes: ended.content_bytes,
+            coding: None,
             first_byte: answered.then(|| began + Duration::from_micros(ended.first_byte_us.into())),
             complete: ended.complete,
             handed_off: true,

@@ -132,7 +132,7 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, asked
         return give_back(handoffs, link, asked, None);
     };
     let mut account = Account::new(request.received);
-    match account.offer(worker, &request.head, &accepted) {
+    match account.offer(worker, &request.head, &accepted, None) {
         AdmissionResult::Assigned => place(worker, handoffs, link, asked, request.under(account)),
         AdmissionResult::Refused(_) => give_back(handoffs, link, asked, None),
         AdmissionResult::Waits(ticket) => {
@@ -161,6 +161,7 @@ impl Request {
     fn read(head: &[u8], worker: &Worker, accepted: &Accepted) -> Option<Self> {
         let config = worker.config();
         let context = request::RequestContext {
+            routing: None,
             hash: &worker.shared.hash,
             key: &config.target.key,
             dynamic: &config.target.dynamic,
@@ -168,6 +169,10 @@ impl Request {
             fields: config.limits.fields,
             peer: accepted.peer_text.as_bytes(),
             trusted: accepted.trusted,
+            forwarded: &config.forwarded,
+            upgrades: &[],
+            compression: None,
+            http2: false,
             secure: false,
             identity: None,
         };

@@ -68,7 +68,7 @@ pub(super) fn hand_off(
         // The address has gone, or come, while the connection was on its way here.
         return stays(fd, handing);
     }
-    let local = accepted.local.or_else(|| SockRef::from(&fd).local_addr().ok()?.as_socket());
+    let local = accepted.local.get().or_else(|| SockRef::from(&fd).local_addr().ok()?.as_socket());
     let (Some(local), Some(hop)) = (local, handing.link.hop()) else { return stays(fd, handing) };
     let flow = Flow::new(accepted.peer, local);
     if !system.registry().leaving.remove(&flow) && !system.take_flow() {

@@ -1,34 +1,47 @@
 //! The mechanism `proxy`: request and response pass through the front-end.
 //!
-//! `pass` carries one request to a back-end and the response back; `upload` and `relay` are the two directions of it;
+//! `pass` carries one request to a back-end and the response back; `upload` and `relay` are the two directions of it, `tunnel` is what
+//! follows a change of protocol, `compress` what is compressed on the way;
 //! `pool` keeps connections to back-ends.
 
+mod coded_content;
+mod coder;
+mod compress;
+mod idle;
 mod pass;
 mod pool;
 mod relay;
+mod request_rest;
+mod told;
+mod tunnel;
 mod upload;
 
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use plimsoll_config::Config;
+use plimsoll_config::{Config, ProxyProtocol};
 use plimsoll_datapath::privileges::RunUser;
 
 use super::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
+use crate::backend_pool::BackendPool;
+use crate::http::Framing;
 use crate::load_information::HeaderLoads;
 use crate::net::halves::{BackendIo, ClientIo};
 use crate::net::to_backend::ToBackend;
+use crate::sessions;
 use crate::trial;
 use crate::worker::Worker;
+use compress::Compressors;
 use pass::Exchange;
 use pool::{BackendConnection, NoConnection, Pool};
 
 /// The mechanism of one worker, with connections of this type to back-ends.
-pub(crate) struct Proxy<B = ToBackend> {
+pub(crate) struct Proxy<B: BackendIo = ToBackend> {
     pool: Pool<B>,
+    compressors: Rc<Compressors>,
 }
 
 impl<B: BackendIo + 'static> Mechanism for Proxy<B> {
@@ -41,7 +54,10 @@ impl<B: BackendIo + 'static> Mechanism for Proxy<B> {
     }
 
     fn new(_: &Arc<()>, worker: &Rc<Worker>) -> Rc<Self> {
-        Rc::new(Self { pool: Pool::new(Rc::clone(&worker.deadlines)) })
+        Rc::new(Self {
+            pool: Pool::new(Rc::clone(&worker.deadlines)),
+            compressors: Compressors::new(Arc::clone(&worker.shared), worker.index),
+        })
     }
 
     async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<Infallible> {
@@ -55,8 +71,13 @@ impl<B: BackendIo + 'static> Mechanism for Proxy<B> {
         match parcel {}
     }
 
+    fn client_ended(&self, accepted: &Accepted) {
+        self.pool.client_ended(accepted);
+    }
+
     fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
         self.pool.sweep(worker.shared.config.load().timeouts.backend_idle);
+        self.compressors.sweep();
     }
 }
 
@@ -69,9 +90,17 @@ impl<B: BackendIo> Proxy<B> {
             // It went down while a connection was waited for.
             return Err(Failure::NotSent);
         }
-        let first_byte = trial::wait(request.config.timeouts.first_byte, request.account.is_on_trial());
+        let on_trial = request.account.is_on_trial();
+        let first_byte = trial::first_byte(request.config.timeouts.first_byte, on_trial, &backend);
         let date = request.worker.date();
         let mut response = request.worker.response_buffer();
+        let secure = request.accepted.way.secure;
+        let sticky = request.config.sticky.as_ref();
+        let cookie = sticky.and_then(|sticky| {
+            let table = |pool: &Arc<BackendPool>| pool.session_table(sticky);
+            let table = request.worker.shared.in_pool(request.head.pool, table).unwrap_or_default();
+            sessions::field((&backend, &table), request.account.session, (sticky, secure))
+        });
         let scratch = &mut *request.scratch;
         let (stalling, trial) = request.account.stalling_and_trial();
         let mut exchange = Exchange {
@@ -90,16 +119,23 @@ impl<B: BackendIo> Proxy<B> {
             trial,
             first_byte,
             turns: before,
-            loads: HeaderLoads::of(&request.worker.shared, backend.id),
+            loads: HeaderLoads::of(&request.worker.shared, &backend),
+            more: cookie.as_deref().unwrap_or_default(),
+            compressors: &self.compressors,
         };
         *request.answering = true;
         let passed = exchange.pass(&mut connection).await;
         *request.answering = false;
         let answered = passed.map_err(|failure| match failure {
             Failure::Lost if perhaps_stale => Failure::Stale,
+            // Nothing of its body has been used up.
+            Failure::NotProcessed if request.framing == Framing::None && request.more => Failure::NotSent,
+            Failure::NotProcessed => Failure::Lost,
             failure => failure,
         })?;
-        if answered.keep_backend {
+        // One that was told a client that has gone is for nobody.
+        let is_left = connection.client.is_some() && request.accepted.over.get();
+        if answered.keep_backend && !is_left {
             self.pool.put(connection);
         }
         Ok(answered)
@@ -114,10 +150,13 @@ impl<B: BackendIo> Proxy<B> {
         let surely = !request.repeatable || request.account.attempts > 1;
         // On trial, a kept connection that was closed meanwhile would say nothing of the back-end as it is now.
         let on_trial = request.account.is_on_trial();
-        if !on_trial && let Some(connection) = self.pool.take(backend, surely) {
+        let client = (backend.proxy_protocol != ProxyProtocol::None).then(|| request.accepted.ends());
+        let client = client.as_ref();
+        if !on_trial && let Some(connection) = self.pool.take(backend, client, surely) {
             return Ok((connection, !surely));
         }
-        let opened = pool::connect(backend, trial::wait(request.config.timeouts.connect, on_trial)).await;
+        let wait = trial::wait(request.config.timeouts.connect, on_trial);
+        let opened = self.pool.connect(backend, client, wait).await;
         let opened = opened.inspect(|_| request.worker.connected(backend)).map_err(|why| match why {
             NoConnection::Limit => Failure::NoPlace,
             NoConnection::Failed(error) => Failure::Unreachable(error),

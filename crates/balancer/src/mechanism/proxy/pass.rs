@@ -1,5 +1,7 @@
 //! One request to one back-end and the response back.
 
+use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -7,14 +9,18 @@ use std::time::{Duration, Instant};
 use plimsoll_config::Config;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::compress::{Compressor, Compressors};
 use super::pool::BackendConnection;
 use super::relay::{Relay, RelayFailed};
+use super::tunnel::ByteTunnel;
 use super::upload::{Upload, UploadFailed};
 use crate::ejection::TrialEnd;
+use crate::http::coding::ResponseCompression;
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::RequestHead;
 use crate::http::response::{self, ResponseHead};
 use crate::http::{Framing, HttpVersion, RequestRefusal};
+use crate::http2;
 use crate::load_information::HeaderLoads;
 use crate::mechanism::carry::{Answered, Failure};
 use crate::net::buffer::Buffer;
@@ -55,6 +61,10 @@ pub(crate) struct Exchange<'a, C> {
     pub(crate) turns: u32,
     /// Takes loads from the back-end's responses.
     pub(crate) loads: Option<HeaderLoads<'a>>,
+    /// Further fields of the response.
+    pub(crate) more: &'a [u8],
+    /// What compresses bodies.
+    pub(crate) compressors: &'a Rc<Compressors>,
 }
 
 impl<C: Halves> Exchange<'_, C> {
@@ -83,6 +93,9 @@ impl<C: Halves> Exchange<'_, C> {
             first_byte: self.first_byte,
             began_ms: self.deadline.now_ms(),
             loads: self.loads,
+            more: self.more,
+            request: self.head_bytes,
+            compressors: self.compressors,
         };
         self.deadline.watch(&to.backend, self.turns);
         let buffers = (&mut *self.response, &mut *self.out);
@@ -93,26 +106,26 @@ impl<C: Halves> Exchange<'_, C> {
         let head = head?;
         self.stalling.resume();
         let first_byte_at = Instant::now();
-        let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits)?;
-        if let Some(trial) = self.trial.take() {
-            // It does not take as long as the client takes the answer.
-            trial.end(TrialEnd::Answered);
+        if head.changes_protocol() {
+            end_trial(self.trial);
+            // Who is connected for hours without a word is no load.
+            self.stalling.stall();
+            let down = (from_backend, to_client, &mut *self.response, &self.out[..]);
+            let mut tunnel = ByteTunnel::new(upload.into_parts(), down);
+            let content_bytes = tunnel.run(self.deadline, self.config.timeouts.tunnel).await;
+            return Ok(over((head, first_byte_at), content_bytes));
         }
-        let done = relay
-            .run(
-                &mut upload,
-                &mut from_backend,
-                &mut to_client,
-                self.deadline,
-                self.config,
-                &mut self.stalling,
-            )
-            .await;
+        let compressor = compressor((&head, self.config), self.compressors)?;
+        let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits, compressor)?;
+        end_trial(self.trial);
+        let (from, to, stalling) = (&mut from_backend, &mut to_client, &mut self.stalling);
+        let done = relay.run(&mut upload, from, to, self.deadline, self.config, stalling).await;
         let content_bytes = relay.content_bytes();
         match done {
             Ok(()) => Ok(Answered {
                 head,
                 content_bytes,
+                original_bytes: relay.original_bytes(),
                 first_byte_at,
                 keep_client: head.keep_client && upload.is_done(),
                 keep_backend: head.keep_backend && upload.is_done() && relay.ended_cleanly(),
@@ -123,6 +136,38 @@ impl<C: Halves> Exchange<'_, C> {
                 Err(Failure::Broken { status: head.status, content_bytes, by_backend })
             }
         }
+    }
+}
+
+/// What followed a change of protocol is over.
+fn over((head, first_byte_at): (ResponseHead, Instant), content_bytes: u64) -> Answered {
+    Answered {
+        head,
+        content_bytes,
+        original_bytes: content_bytes,
+        first_byte_at,
+        keep_client: false,
+        keep_backend: false,
+    }
+}
+
+/// What compresses the content of a response, where there is such.
+fn compressor(
+    (head, config): (&ResponseHead, &Config),
+    compressors: &Rc<Compressors>,
+) -> Result<Option<Compressor>, Failure> {
+    let (Some(coding), Some(config)) = (head.coding, &config.compression) else { return Ok(None) };
+    if head.framing == Framing::None {
+        return Ok(None);
+    }
+    let taken = compressors.take(coding, config.level);
+    taken.map(Some).map_err(|_| Failure::OverLimit("there is no memory to compress it"))
+}
+
+/// There is an answer: a trial does not take as long as the client takes it.
+fn end_trial(trial: &mut Option<BackendTrial>) {
+    if let Some(trial) = trial.take() {
+        trial.end(TrialEnd::Answered);
     }
 }
 
@@ -137,6 +182,10 @@ struct Waiting<'a> {
     /// The worker's time when the request began to be sent.
     began_ms: u64,
     loads: Option<HeaderLoads<'a>>,
+    more: &'a [u8],
+    /// The head of the request, and perhaps more behind it.
+    request: &'a [u8],
+    compressors: &'a Compressors,
 }
 
 impl Waiting<'_> {
@@ -154,11 +203,16 @@ impl Waiting<'_> {
         for _ in 0..=MOST_INTERIM {
             let length = self.head_end(upload, from, response, stalling, asked_ms).await?;
             out.clear();
+            let has_room = || self.has_room_to_compress();
             let context = response::ResponseContext {
                 fields: self.config.limits.fields,
                 to_head: self.head.is_head,
+                upgrade: self.head.upgrade,
                 client: self.head.version,
                 keep_client: self.keep && upload.is_done(),
+                edits: self.config.taken.as_ref().map_or(&[], |route| &route.response_fields),
+                more: self.more,
+                compression: self.compression(&has_room),
                 date: self.date,
             };
             let head = response::rewrite(&response.data()[..length], &context, out)?;
@@ -166,13 +220,13 @@ impl Waiting<'_> {
                 loads.take(&response.data()[..length]);
             }
             response.consume(length);
-            if head.status >= 200 {
+            if head.status >= 200 || head.changes_protocol() {
                 return Ok(head);
             }
             if head.status == 100 {
                 asked_ms.get_or_insert(self.deadline.now_ms());
             }
-            if self.head.version == HttpVersion::Http11 {
+            if self.head.version != HttpVersion::Http10 {
                 let mut written = 0;
                 let write =
                     self.deadline.guard(|cx| poll_write_all(cx, client, &[&out[..]], &mut written)).await;
@@ -184,6 +238,16 @@ impl Waiting<'_> {
             }
         }
         Err(Failure::OverLimit("too many interim responses"))
+    }
+
+    /// How the response is compressed.
+    fn compression<'c>(&'c self, has_room: &'c dyn Fn() -> bool) -> Option<ResponseCompression<'c>> {
+        let config = self.config.compression.as_ref()?;
+        Some(ResponseCompression { config, coding: self.head.coding, has_room, request: self.request })
+    }
+
+    fn has_room_to_compress(&self) -> bool {
+        self.config.compression.as_ref().is_some_and(|config| self.compressors.has_room(config))
     }
 
     /// Reads until `response` starts with a whole head; its length. `asked_ms` is the worker's time when the client was asked
@@ -220,7 +284,7 @@ impl Waiting<'_> {
                     {
                         return Poll::Ready(Err(Failure::ClientGone));
                     }
-                    response.poll_fill(cx, from).map_err(|_| Failure::Lost)
+                    response.poll_fill(cx, from).map_err(|error| lost(&error))
                 })
                 .await;
             match read {
@@ -232,7 +296,7 @@ impl Waiting<'_> {
                 Ok(Ok(0)) if response.is_empty() => return Err(Failure::Lost),
                 Ok(Ok(0)) => return Err(Failure::BadResponse("a head that was cut off")),
                 Ok(Ok(_)) => {}
-                Ok(Err(Failure::Lost)) if !response.is_empty() => {
+                Ok(Err(Failure::Lost | Failure::NotProcessed)) if !response.is_empty() => {
                     return Err(Failure::BadResponse("a head that was cut off"));
                 }
                 Ok(Err(failure)) => return Err(failure),
@@ -291,6 +355,17 @@ impl Waiting<'_> {
             Poll::Ready(Err(UploadFailed::Backend)) | Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
         }
+    }
+}
+
+/// What an error of a back-end's connection means before an answer.
+fn lost(error: &io::Error) -> Failure {
+    match error.kind() {
+        http2::NOT_PROCESSED => Failure::NotProcessed,
+        http2::UNSAYABLE => {
+            Failure::BadRequest(RequestRefusal::of(501, "the back-end cannot be asked for this by HTTP/2"))
+        }
+        _ => Failure::Lost,
     }
 }
 

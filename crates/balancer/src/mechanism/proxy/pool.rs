@@ -1,6 +1,7 @@
 //! Connections of one worker to the back-ends, kept for the next request: of whatever type, TCP the first.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,18 +10,15 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
+pub(crate) use super::idle::BackendConnection;
+use super::idle::{BackendKey, Idle, key};
+use super::told::ToldConnections;
+use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::host_names::UnresolvedHost;
 use crate::net::deadline::Deadlines;
 use crate::net::halves::BackendIo;
-
-/// A connection to a back-end.
-#[derive(Debug)]
-pub(crate) struct BackendConnection<B> {
-    pub(crate) stream: B,
-    pub(crate) backend: Arc<Backend>,
-    _permit: OwnedSemaphorePermit,
-}
+use crate::net::proxy_protocol::ConnectionEnds;
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -31,27 +29,36 @@ pub(crate) enum NoConnection {
     Failed(io::Error),
 }
 
-struct Idle<B> {
-    connection: BackendConnection<B>,
-    since_ms: u64,
-}
+/// By the pool and index of a back-end, the one used last on top.
+type IdleConnections<B> = BTreeMap<BackendKey, Vec<Idle<B>>>;
 
 /// Idle connections by back-end, the one used last on top.
-pub(crate) struct Pool<B> {
-    idle: RefCell<Vec<Vec<Idle<B>>>>,
+pub(crate) struct Pool<B: BackendIo> {
+    idle: RefCell<IdleConnections<B>>,
+    /// Those that are for one client's connection.
+    told: RefCell<ToldConnections<B>>,
     deadlines: Rc<Deadlines>,
+    shared: B::Shared,
 }
 
 impl<B: BackendIo> Pool<B> {
     pub(crate) fn new(deadlines: Rc<Deadlines>) -> Self {
-        Self { idle: RefCell::default(), deadlines }
+        Self { idle: RefCell::default(), told: RefCell::default(), deadlines, shared: B::Shared::default() }
     }
 
-    /// An idle connection to `backend` that is still open, if there is one. With `surely`, for requests that must not be
-    /// sent twice, the system is asked whether the back-end has closed it this very moment.
-    pub(crate) fn take(&self, backend: &Arc<Backend>, surely: bool) -> Option<BackendConnection<B>> {
+    /// An idle connection to `backend` that is still open, if there is one; where it was said to be for a client's connection, for this
+    /// one. With `surely`, for requests that must not be sent twice, the system is asked whether the back-end has closed it this very moment.
+    pub(crate) fn take(
+        &self,
+        backend: &Arc<Backend>,
+        client: Option<&ConnectionEnds>,
+        surely: bool,
+    ) -> Option<BackendConnection<B>> {
+        if let Some(client) = client {
+            return self.told.borrow_mut().take(backend, client, surely);
+        }
         let mut idle = self.idle.borrow_mut();
-        let stack = idle.get_mut(backend.id.index())?;
+        let stack = idle.get_mut(&key(backend))?;
         while let Some(Idle { connection, .. }) = stack.pop() {
             if Arc::ptr_eq(&connection.backend, backend) && connection.stream.is_open(surely) {
                 return Some(connection);
@@ -60,18 +67,30 @@ impl<B: BackendIo> Pool<B> {
         None
     }
 
+    /// Closes what was kept for a client's connection, which has ended.
+    pub(crate) fn client_ended(&self, accepted: &Accepted) {
+        let mut told = self.told.borrow_mut();
+        if !told.is_empty() {
+            told.client_ended(&accepted.ends());
+        }
+    }
+
     /// Keeps a connection whose last response was read to its end, unless someone waits for its place.
     pub(crate) fn put(&self, connection: BackendConnection<B>) {
         let backend = &connection.backend;
-        if backend.is_retired() || backend.waiting.load(Ordering::Relaxed) > 0 {
+        if !connection.stream.is_reusable()
+            || backend.is_retired()
+            || backend.waiting.load(Ordering::Relaxed) > 0
+        {
             return;
         }
-        let index = backend.id.index();
-        let mut idle = self.idle.borrow_mut();
-        if idle.len() <= index {
-            idle.resize_with(index + 1, Vec::new);
+        let key = key(backend);
+        let since_ms = self.deadlines.now_ms();
+        if let Some(client) = connection.client.as_deref().copied() {
+            return self.told.borrow_mut().put(client, Idle { connection, since_ms });
         }
-        idle[index].push(Idle { connection, since_ms: self.deadlines.now_ms() });
+        let mut idle = self.idle.borrow_mut();
+        idle.entry(key).or_default().push(Idle { connection, since_ms });
     }
 
     /// Closes connections that were idle for too long, lead to a removed back-end, or take a place that
@@ -79,38 +98,51 @@ impl<B: BackendIo> Pool<B> {
     pub(crate) fn sweep(&self, backend_idle: Duration) {
         let most_ms = u64::try_from(backend_idle.as_millis()).unwrap_or(u64::MAX);
         let now_ms = self.deadlines.now_ms();
-        for stack in self.idle.borrow_mut().iter_mut() {
+        B::sweep(&self.shared, now_ms, backend_idle);
+        // A connection that the back-end closed is closed here too, not only when it would be used.
+        let is_kept = |idle: &Idle<B>| {
+            idle.connection.stream.is_open(false)
+                && !idle.connection.backend.is_retired()
+                && now_ms.saturating_sub(idle.since_ms) < most_ms
+        };
+        self.idle.borrow_mut().retain(|_, stack| {
             let mut wanted = stack.last().map_or(0, |i| i.connection.backend.waiting.load(Ordering::Relaxed));
             stack.retain(|idle| {
                 let given_up = wanted > 0;
                 wanted = wanted.saturating_sub(1);
-                // A connection that the back-end closed is closed here too, not only when it would be used.
-                !given_up
-                    && idle.connection.stream.is_open(false)
-                    && !idle.connection.backend.is_retired()
-                    && now_ms.saturating_sub(idle.since_ms) < most_ms
+                !given_up && is_kept(idle)
             });
-        }
+            !stack.is_empty()
+        });
+        self.told.borrow_mut().sweep(is_kept);
     }
-}
 
-/// Opens a connection to `backend`, within its limit. Waits this long for its place, and as long for the back-end.
-pub(crate) async fn connect<B: BackendIo>(
-    backend: &Arc<Backend>,
-    wait: Duration,
-) -> Result<BackendConnection<B>, NoConnection> {
-    let nowhere = |error: &UnresolvedHost| {
-        NoConnection::Failed(io::Error::new(io::ErrorKind::NotFound, error.to_string()))
-    };
-    let address = *backend.address.as_ref().map_err(nowhere)?;
-    let permit = match Arc::clone(&backend.permits).try_acquire_owned() {
-        Ok(permit) => permit,
-        Err(_) => wait_for_permit(backend, wait).await?,
-    };
-    let open = tokio::time::timeout(wait, B::open(address, backend.tls.as_ref()));
-    let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    let stream = stream.map_err(NoConnection::Failed)?;
-    Ok(BackendConnection { stream, backend: Arc::clone(backend), _permit: permit })
+    /// Opens a connection to `backend`, within its limit, for this client's connection where it is told that. Waits this long for its place, and as long for the back-end.
+    pub(crate) async fn connect(
+        &self,
+        backend: &Arc<Backend>,
+        client: Option<&ConnectionEnds>,
+        wait: Duration,
+    ) -> Result<BackendConnection<B>, NoConnection> {
+        let nowhere = |error: &UnresolvedHost| {
+            NoConnection::Failed(io::Error::new(io::ErrorKind::NotFound, error.to_string()))
+        };
+        let address = *backend.address.as_ref().map_err(nowhere)?;
+        let mut permit = Arc::clone(&backend.permits).try_acquire_owned();
+        if permit.is_err() && client.is_some() {
+            self.told.borrow_mut().make_room(backend, 1);
+            permit = Arc::clone(&backend.permits).try_acquire_owned();
+        }
+        let permit = match permit {
+            Ok(permit) => permit,
+            Err(_) => wait_for_permit(backend, wait).await?,
+        };
+        let open = tokio::time::timeout(wait, B::open(backend, address, client, &self.shared));
+        let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let stream = stream.map_err(NoConnection::Failed)?;
+        let client = client.map(|client| Box::new(*client));
+        Ok(BackendConnection { stream, backend: Arc::clone(backend), client, _permit: permit })
+    }
 }
 
 async fn wait_for_permit(
@@ -123,8 +155,14 @@ async fn wait_for_permit(
             self.0.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
-    backend.waiting.fetch_add(1, Ordering::Relaxed);
+    let before = backend.waiting.fetch_add(1, Ordering::Relaxed);
     let _waits = Waits(backend);
+    if before >= backend.max_waiting {
+        return Err(NoConnection::Limit);
+    }
     let permit = tokio::time::timeout(wait, Arc::clone(&backend.permits).acquire_owned());
     permit.await.ok().and_then(Result::ok).ok_or(NoConnection::Limit)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,23 @@
 //! Relays a response to the client: the rewritten head and the body, framed for the client.
 
 use std::io;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use plimsoll_config::{Config, Limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::upload::{Upload, UploadFailed, chunk_line};
-use crate::http::chunked::{BadChunk, Decoder};
+use super::coded_content::CodedContent;
+use super::compress::Compressor;
+use super::request_rest::RequestRest;
+use super::upload::Upload;
+use crate::http::chunked::{BadChunk, Decoder, chunk_line};
+use crate::http::coding::coded_trailers;
 use crate::http::response::{BadResponse, ResponseHead};
 use crate::http::{Framing, HttpVersion};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
+use crate::net::halves::Input;
 use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
 use crate::stalling::Stalling;
@@ -34,8 +39,33 @@ pub(crate) enum RelayFailed {
     },
 }
 
-impl RelayFailed {
-    const BY_BACKEND: Self = Self::Broken { by_backend: true };
+impl From<NotTaken> for RelayFailed {
+    fn from(not_taken: NotTaken) -> Self {
+        Self::Broken { by_backend: matches!(not_taken, NotTaken::Malformed(_)) }
+    }
+}
+
+/// Why what has come does not go on.
+enum NotTaken {
+    /// It is no body.
+    Malformed(BadChunk),
+    /// There is no memory to compress it.
+    NoMemory,
+}
+
+impl From<BadChunk> for NotTaken {
+    fn from(bad: BadChunk) -> Self {
+        Self::Malformed(bad)
+    }
+}
+
+impl From<NotTaken> for BadResponse {
+    fn from(not_taken: NotTaken) -> Self {
+        match not_taken {
+            NotTaken::Malformed(bad) => Self::Wrong(bad.0),
+            NotTaken::NoMemory => Self::OverLimit("there is no memory to compress it"),
+        }
+    }
 }
 
 enum Body {
@@ -85,6 +115,8 @@ pub(crate) struct Relay<'a> {
     content_bytes: u64,
     clean: bool,
     trailers_out: bool,
+    /// Where the content is compressed: by this, into chunks in `out`.
+    coded: Option<CodedContent>,
 }
 
 impl<'a> Relay<'a> {
@@ -96,6 +128,7 @@ impl<'a> Relay<'a> {
         response: &'a mut Buffer,
         out: &'a mut Vec<u8>,
         limits: &Limits,
+        compressor: Option<Compressor>,
     ) -> Result<Self, BadResponse> {
         let body = match head.framing {
             Framing::Length(length) => Body::Length(length),
@@ -113,13 +146,14 @@ impl<'a> Relay<'a> {
             tail: Vec::new(),
             content_bytes: 0,
             clean: true,
-            trailers_out: client == HttpVersion::Http11,
+            trailers_out: client != HttpVersion::Http10,
+            coded: compressor.map(CodedContent::by),
         };
         if matches!(relay.body, Body::Read) {
             // What follows a response without a body was not asked for; the client need not know.
             relay.clean = relay.response.is_empty();
         } else {
-            relay.take().map_err(|bad| BadResponse::Wrong(bad.0))?;
+            relay.take()?;
         }
         Ok(relay)
     }
@@ -127,6 +161,11 @@ impl<'a> Relay<'a> {
     /// Content passed on so far, in bytes.
     pub(crate) fn content_bytes(&self) -> u64 {
         self.content_bytes
+    }
+
+    /// Content that the back-end has given for it, in bytes.
+    pub(crate) fn original_bytes(&self) -> u64 {
+        self.coded.as_ref().map_or(self.content_bytes, |coded| coded.original_bytes)
     }
 
     /// Whether nothing was left over on the back-end's connection.
@@ -145,7 +184,7 @@ impl<'a> Relay<'a> {
         stalling: &mut Stalling<'_>,
     ) -> Result<(), RelayFailed>
     where
-        I: AsyncRead + Unpin,
+        I: Input,
         O: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
@@ -170,16 +209,16 @@ impl<'a> Relay<'a> {
                 return Ok(());
             }
             deadline.set(config.timeouts.body);
-            while self.content == 0 && self.tail.is_empty() {
+            while self.content == 0 && self.tail.is_empty() && self.out.is_empty() {
                 let read = deadline.guard(|cx| {
-                    if rest.poll(cx) {
+                    if rest.poll(cx) || rest.upload.client().poll_cancelled(cx).is_ready() {
                         return Poll::Ready(None);
                     }
                     self.response.poll_fill(cx, from).map(Some)
                 });
                 match read.await {
-                    Ok(Some(Ok(0))) if self.ends_here() => {}
-                    Ok(Some(Ok(n))) if n > 0 => self.take().map_err(|_| RelayFailed::BY_BACKEND)?,
+                    Ok(Some(Ok(0))) if matches!(self.body, Body::UntilClose) => self.end_here()?,
+                    Ok(Some(Ok(n))) if n > 0 => self.take()?,
                     Ok(None) => return Err(RelayFailed::ClientGone),
                     Err(Fired::TimedOut) if rest.is_awaited() => return Err(RelayFailed::ClientTimeout),
                     Err(_) if rest.is_awaited() => return Err(RelayFailed::ClientGone),
@@ -204,7 +243,7 @@ impl<'a> Relay<'a> {
         rest: &mut RequestRest<'_, '_, I, O>,
     ) -> Result<(), RelayFailed>
     where
-        I: AsyncRead + Unpin,
+        I: Input,
         O: AsyncWrite + Unpin,
         W: AsyncWrite + Unpin,
     {
@@ -240,12 +279,12 @@ impl<'a> Relay<'a> {
 
     /// Takes what has been read for content, as far as it is. More than belongs to the body is an error, found before
     /// the last piece goes out: the client sees a response that was cut.
-    fn take(&mut self) -> Result<(), BadChunk> {
+    fn take(&mut self) -> Result<(), NotTaken> {
         let there = self.response.len();
         match &mut self.body {
             Body::Length(left) => {
                 if there as u64 > *left {
-                    return Err(BadChunk("a body longer than its Content-Length"));
+                    return Err(BadChunk("a body longer than its Content-Length").into());
                 }
                 *left -= there as u64;
                 (self.content, self.consumed) = (there, there);
@@ -259,12 +298,11 @@ impl<'a> Relay<'a> {
                 (self.content, self.consumed) = (step.content, step.consumed);
                 if step.done {
                     if step.consumed < there {
-                        return Err(BadChunk("bytes after the last chunk"));
+                        return Err(BadChunk("bytes after the last chunk").into());
                     }
                     let trailers = decoder.trailers()?;
                     self.body = Body::Read;
-                    self.frame(Some(&trailers));
-                    return Ok(());
+                    return self.frame(Some(&trailers));
                 }
                 if step.content == 0 {
                     self.response.consume(step.consumed);
@@ -273,26 +311,22 @@ impl<'a> Relay<'a> {
             }
             Body::Read => {}
         }
-        self.frame(None);
-        Ok(())
+        self.frame(None)
     }
 
-    /// The back-end's connection has ended: whether the body may end with it.
-    fn ends_here(&mut self) -> bool {
-        if !matches!(self.body, Body::UntilClose) {
-            return false;
-        }
+    /// The back-end's connection has ended, and the body with it.
+    fn end_here(&mut self) -> Result<(), NotTaken> {
         self.body = Body::Read;
         self.clean = false;
-        self.frame(Some(&[]));
-        true
+        self.frame(Some(&[]))
     }
 
     /// Puts the chunk's frame around the content, and the end of the body behind it when `trailers` are given.
-    fn frame(&mut self, trailers: Option<&[u8]>) {
+    fn frame(&mut self, trailers: Option<&[u8]>) -> Result<(), NotTaken> {
         if !self.chunked_out {
-            return;
+            return Ok(());
         }
+        let trailers = if self.coded.is_some() { self.code(trailers)? } else { trailers };
         if self.content > 0 {
             chunk_line(self.content, self.out);
             self.tail.extend_from_slice(b"\r\n");
@@ -300,10 +334,24 @@ impl<'a> Relay<'a> {
         if let Some(trailers) = trailers {
             self.tail.extend_from_slice(b"0\r\n");
             if self.trailers_out {
-                self.tail.extend_from_slice(trailers);
+                let held = self.coded.as_ref().map(|_| coded_trailers(trailers));
+                self.tail.extend_from_slice(held.as_deref().unwrap_or(trailers));
             }
             self.tail.extend_from_slice(b"\r\n");
         }
+        Ok(())
+    }
+
+    /// Puts the content into `out`, compressed, as a chunk. Returns the trailers: none of them at an end that has none.
+    fn code<'t>(&mut self, trailers: Option<&'t [u8]>) -> Result<Option<&'t [u8]>, NotTaken> {
+        let ends = matches!(self.body, Body::Read);
+        if let Some(coded) = self.coded.as_mut().filter(|_| ends || self.content > 0) {
+            let content = &self.response.data()[..self.content];
+            coded.code(content, ends, self.out).map_err(|_| NotTaken::NoMemory)?;
+            self.response.consume(self.consumed);
+            (self.content, self.consumed) = (0, 0);
+        }
+        Ok(trailers.or(ends.then_some(&[])))
     }
 
     /// Makes one piece of what is small.
@@ -322,43 +370,10 @@ impl<'a> Relay<'a> {
         self.response.consume(self.consumed);
         self.content_bytes += self.content as u64;
         (self.content, self.consumed) = (0, 0);
+        if let Some(coded) = &mut self.coded {
+            self.content_bytes += std::mem::take(&mut coded.out_bytes) as u64;
+        }
         self.out.clear();
         self.tail.clear();
-    }
-}
-
-/// What is left of the request, and goes on while the response is passed on.
-struct RequestRest<'a, 'u, I, O> {
-    upload: &'a mut Upload<'u, I, O>,
-    /// Whether there is more to come.
-    open: bool,
-    /// Whether what came is no body, so that no more is passed on.
-    spoilt: bool,
-    deadline: &'a Deadline,
-    /// The time-out of one step.
-    step: Duration,
-}
-
-impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> RequestRest<'_, '_, I, O> {
-    /// Moves it on; whether the client's side of it failed so that the exchange has to end. That a back-end takes no more of
-    /// a request that it has answered is no failure.
-    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.open {
-            return false;
-        }
-        let before = self.upload.steps;
-        let polled = self.upload.poll(cx);
-        if self.upload.steps != before {
-            self.deadline.set(self.step);
-        }
-        let Poll::Ready(result) = polled else { return false };
-        self.open = false;
-        self.spoilt = matches!(result, Err(UploadFailed::Refused(_)));
-        matches!(result, Err(UploadFailed::ClientGone))
-    }
-
-    /// Whether the back-end may be waiting for more of the request, which does not come.
-    fn is_awaited(&self) -> bool {
-        self.spoilt || (self.open && self.upload.waits_for_client)
     }
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::http::chunked::Decoder;
+use crate::http::chunked::{Decoder, chunk_line};
 use crate::http::{Framing, RequestRefusal};
 use crate::net::buffer::Buffer;
 use crate::net::write::poll_write_all;
@@ -102,6 +102,11 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
     /// Whether the whole request has been sent.
     pub(crate) fn is_done(&self) -> bool {
         self.writing == Writing::Done
+    }
+
+    /// Both halves, and what has been read and not sent.
+    pub(crate) fn into_parts(self) -> (R, W, &'a mut Buffer) {
+        (self.from, self.to, self.input)
     }
 
     /// The client's half that reads, to look whether the client is still there.
@@ -227,21 +232,4 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
             left.ok_or(RequestRefusal::of(413, "the request's body is larger than allowed"))?;
         Ok(())
     }
-}
-
-/// The line before a chunk of this size.
-pub(crate) fn chunk_line(size_bytes: usize, out: &mut Vec<u8>) {
-    let mut digits = [0; 16];
-    let mut at = digits.len();
-    let mut rest = size_bytes;
-    loop {
-        at -= 1;
-        digits[at] = b"0123456789abcdef"[rest & 15];
-        rest >>= 4;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-    out.extend_from_slice(b"\r\n");
 }

@@ -202,8 +202,11 @@ impl Metrics {
                 for label in inner.split(',') {
                     let (key, value) = label.split_once("=\"").unwrap();
                     assert!(
-                        ["backend", "policy", "code", "state", "stat", "role", "le", "version", "reason"]
-                            .contains(&key)
+                        [
+                            "backend", "policy", "code", "state", "stat", "role", "le", "version", "reason",
+                            "pool", "route", "coding"
+                        ]
+                        .contains(&key)
                     );
                     assert!(value.ends_with('"') && !value.contains('/'), "{line}");
                 }

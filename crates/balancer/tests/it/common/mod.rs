@@ -124,6 +124,11 @@ impl Client {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self::of(stream)
+    }
+
+    /// On this connection.
+    pub(crate) fn of(stream: TcpStream) -> Self {
         Self { stream, buffer: Vec::new() }
     }
 

@@ -183,6 +183,19 @@ impl Conn {
         true
     }
 
+    /// Reads a line, and takes it; nothing when the connection ends before.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.buffer.windows(2).position(|w| w == b"\r\n") {
+                let line = self.buffer.drain(..end + 2).collect::<Vec<_>>();
+                return Some(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            if self.read() == 0 {
+                return None;
+            }
+        }
+    }
+
     /// What has come and is not used up, as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.buffer).into_owned()

@@ -66,6 +66,7 @@ fn config(args: &Args, listen: SocketAddr) -> Result<CloneConfig, CliError> {
         .map_err(|error| CliError::Usage(format!("--clone-policy {}: {error}", args.clone_policy)))?;
     config.min_bytes = args.clone_min_size;
     config.first_bytes = args.clone_first_size;
+    config.keeps = args.clone_keep;
     config.ahead = args.clone_ahead.into();
     set_common!(config, args);
     args.node.apply(&mut config, args.load.interval()?)?;

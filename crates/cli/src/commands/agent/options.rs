@@ -74,6 +74,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", value_parser = plimsoll_policy::units::size)]
     pub(super) clone_first_size: u64,
 
+    /// Clones keep the connection as long as the next requests are their own node's
+    #[arg(long, requires = "clone_peers")]
+    pub(super) clone_keep: bool,
+
     /// For how many pipelined requests to further nodes clones are made ahead, which answer in turn
     #[arg(long, value_name = "N", default_value_t = 0, requires = "clone_peers", value_parser = clap::value_parser!(u8).range(0..=64))]
     pub(super) clone_ahead: u8,

@@ -12,7 +12,9 @@ pub(crate) struct Args {
     pub(super) study: StudyName,
 
     /// Only this figure of the paper; of LARD also `handoff`: the measures of its connection handoff (section 6.2); of CSLD also
-    /// `table4`, `table5`, `robustness`: what has no figure, and `handoff`: connections that stay, which LARD's section 5 leaves open
+    /// `table4`, `table5`, `robustness`: what has no figure, and `handoff`: connections that stay, which LARD's section 5 leaves open; of cloning also `live`: what is measured on a
+    /// lab, or of that `live-8`, `live-9` (the figures) and `min-size` (from which size on documents are cloned); of robustness
+    /// `design`, `judging` or `traces`: only these workloads
     #[arg(long, value_name = "N")]
     pub(super) figure: Option<String>,
 
@@ -24,9 +26,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     pub(super) profile: Option<PathBuf>,
 
-    /// AdaptLoad: run on these traces, joined, instead of the synthetic World Cup day
+    /// AdaptLoad: run on these traces, joined, instead of the synthetic World Cup day. Robustness: NAME=FILE, workloads beside the
+    /// synthetic ones
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(super) trace: Vec<String>,
+
+    /// Robustness: also `lard_auto` without each of its rules
+    #[arg(long)]
+    pub(super) ablate: bool,
 
     /// Only this seed of workloads and runs; the claims are judged over fewer workloads then
     #[arg(long, value_name = "N")]
@@ -76,6 +83,9 @@ impl Args {
         if self.minutes.is_some() && self.study != StudyName::Csld {
             return Err(CliError::Usage("--minutes is for the study `csld`".into()));
         }
+        if self.ablate && self.study != StudyName::Robustness {
+            return Err(CliError::Usage("--ablate is for the study `robustness`".into()));
+        }
         if self.seeds.is_some_and(|count| !(1..=100).contains(&count)) {
             return Err(CliError::Usage("--seeds: give a number of seeds from 1 to 100".into()));
         }
@@ -96,4 +106,6 @@ pub(super) enum StudyName {
     Csld,
     /// Socket Cloning and cooperative caching: Sit, Wang and Lau, CLUSTER 2002
     Cloning,
+    /// A stress matrix of our own: where each policy loses, and how much
+    Robustness,
 }

@@ -68,6 +68,25 @@ fn all_killed_in_turn(policy: &str) {
 }
 
 #[test]
+fn gets_survive_a_back_end_that_is_killed_and_restarted_every_second() {
+    let mut origins = origins();
+    let addresses: Vec<_> = origins.iter().map(|o| o.address).collect();
+    let mut front_end = FrontEnd::start(&addresses, "[decision_log]\ndirectory = \"log\"\n");
+    let summary = under_load(&front_end, move || {
+        for _ in 0..(SECONDS as usize) - 1 {
+            pace(REST, Why::UnderLoad);
+            origins[0].process.kill();
+            pace(REST, Why::UnderLoad);
+            origins[0].restart();
+        }
+        origins
+    });
+    assert_none_failed(&summary);
+    front_end.stop();
+    assert_replays(&front_end.path("log"));
+}
+
+#[test]
 fn gets_survive_the_death_of_every_backend_in_turn() {
     all_killed_in_turn("weighted_round_robin");
 }

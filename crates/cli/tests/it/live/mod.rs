@@ -20,6 +20,7 @@ mod posts;
 mod privileges;
 mod processes;
 mod reload;
+mod services;
 mod stop;
 mod tls;
 mod two_level;

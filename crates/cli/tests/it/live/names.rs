@@ -1,5 +1,6 @@
 //! Host names that lead to no address. The processes see a name service of the test's own, which knows one file of hosts.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -11,8 +12,13 @@ use super::processes::{Origin, Process, private_directory, run};
 /// A command that runs `plimsoll` where names lead to what the file `hosts` in this directory says, and to nothing else.
 fn plimsoll(directory: &Path, args: &str) -> Command {
     // Nobody answers at the address of the name server.
-    std::fs::write(directory.join("resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
-        .unwrap();
+    plimsoll_by(Ipv4Addr::LOCALHOST.into(), directory, args)
+}
+
+/// The same; other questions than for addresses of hosts go to this name server.
+pub(super) fn plimsoll_by(server: IpAddr, directory: &Path, args: &str) -> Command {
+    let servers = format!("nameserver {server}\noptions timeout:1 attempts:1\n");
+    std::fs::write(directory.join("resolv.conf"), servers).unwrap();
     std::fs::write(directory.join("nsswitch.conf"), "hosts: files\n").unwrap();
     let mounts = ["hosts", "resolv.conf", "nsswitch.conf"]
         .map(|file| format!("mount --bind {file} /etc/{file} && "))

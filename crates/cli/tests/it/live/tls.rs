@@ -97,7 +97,7 @@ fn curl_and_openssl_are_served() {
         shown.contains("HTTP/1.1 308 ") && shown.contains("https://site.example:8443/a?b=c\r\n"),
         "{shown}"
     );
-    assert!(shown.contains("HTTP/1.1 200 "), "{shown}");
+    assert!(shown.contains("HTTP/2 200 "), "{shown}");
     let session = secured.authority.path("session");
     let visit = |how: &str| {
         let mut client = Command::new("openssl");

@@ -12,6 +12,7 @@ impl ApacheCluster<'_> {
         let b = fault.backend;
         match fault.action {
             FaultAction::Speed(speed) => self.nodes[b.index()].slowness = 1.0 / speed,
+            FaultAction::MemoryBytes(_) => {}
             FaultAction::Weight(weight) => self.core.set_weight(b, weight, self.now),
             FaultAction::Health(health) => {
                 if health == Health::Down {

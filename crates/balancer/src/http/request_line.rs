@@ -1,0 +1,50 @@
+//! The first line of a request's head: what is wrong with one, and how a back-end gets it.
+
+use plimsoll_config::RouteConfig;
+
+use super::RequestRefusal;
+use super::route_path::raw_length;
+use super::target_form::TargetForm;
+
+/// Why a head that is not understood is refused.
+pub(super) fn refusal(error: httparse::Error) -> RequestRefusal {
+    match error {
+        httparse::Error::TooManyHeaders => RequestRefusal::of(431, "too many fields"),
+        httparse::Error::Version => RequestRefusal::of(505, "only HTTP/1.0 and HTTP/1.1 are spoken here"),
+        httparse::Error::HeaderName => {
+            RequestRefusal::bad_request("a field name that is not a token right before a colon")
+        }
+        httparse::Error::HeaderValue => RequestRefusal::bad_request("a control character in a field"),
+        httparse::Error::NewLine => RequestRefusal::bad_request("a carriage return without a line feed"),
+        httparse::Error::Token => {
+            RequestRefusal::bad_request("a request line that is not method, target and version")
+        }
+        httparse::Error::Status => RequestRefusal::bad_request("a malformed head"),
+    }
+}
+
+/// Writes method and target, with the prefix that a route has for its path.
+pub(super) fn write_line(
+    method: &[u8],
+    form: &TargetForm<'_>,
+    route: Option<&RouteConfig>,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(method);
+    out.push(b' ');
+    if form.rootless {
+        out.push(b'/');
+    }
+    let path_query = form.path_query;
+    match route.and_then(|route| Some((route, route.replace_prefix.as_deref()?))) {
+        Some((route, prefix)) if path_query.starts_with(b"/") => {
+            let length = if route.path == "/" { 0 } else { route.path.len() };
+            let rest = &path_query[raw_length(path_query, length)..];
+            // Between prefix and rest there is one slash, whoever has it.
+            let prefix = if rest.starts_with(b"/") { prefix.trim_end_matches('/') } else { prefix };
+            out.extend_from_slice(prefix.as_bytes());
+            out.extend_from_slice(rest);
+        }
+        _ => out.extend_from_slice(path_query),
+    }
+}

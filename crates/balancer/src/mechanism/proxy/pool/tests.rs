@@ -1,0 +1,133 @@
+//! Connections that are kept for one client each.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use plimsoll_policy::BackendId;
+use tokio::io::{AsyncRead, ReadBuf, Sink};
+
+use super::*;
+use crate::net::deadline::Deadlines;
+use crate::net::halves::{Halves, Input};
+
+/// A connection on which nothing comes.
+struct Silent;
+
+impl AsyncRead for Silent {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl Input for Silent {
+    fn poll_broken(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl Halves for Silent {
+    type Input<'a> = Self;
+    type Output<'a> = Sink;
+
+    fn halves(&mut self) -> io::Result<(Self, Sink)> {
+        Ok((Self, tokio::io::sink()))
+    }
+}
+
+impl BackendIo for Silent {
+    type Shared = ();
+
+    async fn open(_: &Arc<Backend>, _: SocketAddr, _: Option<&ConnectionEnds>, (): &()) -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    fn is_open(&self, _: bool) -> bool {
+        true
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn client(port: u16) -> ConnectionEnds {
+    let end = |port| SocketAddr::from(([192, 0, 2, 1], port));
+    ConnectionEnds { source: end(port), destination: end(80) }
+}
+
+/// A pool with a connection to each of two back-ends for each of so many clients, with which both are full.
+fn full(clients: u16) -> (Pool<Silent>, [Arc<Backend>; 2]) {
+    let pool = Pool::new(Deadlines::new());
+    let backends = [0, 1].map(|index| {
+        let address = Ok(([127, 0, 0, 1], 1 + index).into());
+        let id = BackendId(index);
+        Arc::new(Backend::new(id, "b".into(), address, "b".into(), clients.into(), 1))
+    });
+    for port in 1..=clients {
+        for backend in &backends {
+            pool.put(open(&pool, backend, port).expect("there is room"));
+        }
+    }
+    (pool, backends)
+}
+
+fn open(pool: &Pool<Silent>, backend: &Arc<Backend>, port: u16) -> Option<BackendConnection<Silent>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(pool.connect(backend, Some(&client(port)), Duration::from_millis(1))).ok()
+}
+
+/// The clients for which there is a connection.
+fn kept(pool: &Pool<Silent>, backend: &Arc<Backend>, clients: u16) -> Vec<u16> {
+    let is_kept = |port: &u16| {
+        let taken = pool.take(backend, Some(&client(*port)), false);
+        taken.map(|connection| pool.put(connection)).is_some()
+    };
+    (1..=clients).filter(is_kept).collect()
+}
+
+#[test]
+fn one_that_needs_a_place_gets_that_of_the_oldest() {
+    let (pool, [first, second]) = full(5);
+    // It is used, so the next one is the oldest.
+    pool.put(pool.take(&first, Some(&client(1)), false).unwrap());
+    assert!(pool.take(&first, Some(&client(9)), false).is_none());
+    let new = open(&pool, &first, 9).unwrap();
+    assert_eq!(kept(&pool, &first, 9), [1, 3, 4, 5]);
+    assert_eq!(kept(&pool, &second, 9), [1, 2, 3, 4, 5], "another back-end is full, and nobody asks for it");
+    pool.put(new);
+    assert_eq!(kept(&pool, &first, 9), [1, 3, 4, 5, 9]);
+}
+
+#[test]
+fn as_many_are_given_up_as_others_wait() {
+    let (pool, [first, second]) = full(5);
+    pool.sweep(HOUR);
+    assert_eq!(kept(&pool, &first, 5).len(), 5);
+    first.waiting.store(2, Ordering::Relaxed);
+    pool.sweep(HOUR);
+    first.waiting.store(0, Ordering::Relaxed);
+    assert_eq!((kept(&pool, &first, 5), kept(&pool, &second, 5).len()), (vec![3, 4, 5], 5));
+    first.waiting.store(9, Ordering::Relaxed);
+    pool.sweep(HOUR);
+    assert!(kept(&pool, &first, 5).is_empty());
+    pool.sweep(Duration::ZERO);
+    assert!(kept(&pool, &second, 5).is_empty());
+}
+
+#[test]
+fn those_of_a_client_end_with_it() {
+    let (pool, [first, second]) = full(3);
+    let mut told = ToldConnections::default();
+    for port in [1, 2] {
+        for backend in [&first, &second] {
+            let connection = pool.take(backend, Some(&client(port)), false).unwrap();
+            told.put(client(port), Idle { connection, since_ms: 0 });
+        }
+    }
+    told.client_ended(&client(1));
+    assert!(told.take(&first, &client(1), false).is_none());
+    assert_eq!(told.make_room(&first, 5), 1, "nothing else of it is remembered");
+    assert!(told.take(&second, &client(2), false).is_some());
+    assert!(told.is_empty());
+}

@@ -1,0 +1,361 @@
+//! What is known of back-ends, and so what a choice costs.
+
+use smallvec::SmallVec;
+
+use super::document::{CopyAt, KnownDocument};
+use super::evictions::{Evictions, SeenCopy};
+use super::work::{Queue, WorkModel};
+use crate::cluster::{BackendId, ClusterView};
+use crate::decision::Completion;
+use crate::fading_ratio::FadingRatio;
+use crate::reads_under_way::{Read, ReadsUnderWay};
+use crate::request::{Outcome, TargetId};
+use crate::time::Time;
+
+/// Costs above this share of another one are equal to it: estimates differ by rounding, too.
+const EQUAL: f64 = 1.0 - 1e-6;
+/// Requests of each back-end whose response times are learned from, at once.
+const SAMPLES: usize = 4;
+/// Less likely reads are none.
+const UNLIKELY: f64 = 0.02;
+/// How many reads a move costs that no later request shares: its own, and waits that are over before later requests come.
+const MOVE_COSTS: f64 = 8.0;
+/// What was learned of one back-end counts only where it differs from that of all by more than this factor.
+const NOISE: f64 = 1.6;
+/// The largest share of reads that were evicted before, in the price of a read.
+const MOST_AGAIN: f64 = 0.95;
+
+/// A rule that can be left out, to see what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AutoRule {
+    /// Documents may have been evicted.
+    Evictions = 1,
+    /// Reads may hold up hits.
+    HoldUp = 2,
+    /// Requests for a document under read wait for the read, and not in the queue.
+    Joining = 4,
+    /// Back-ends differ by chance.
+    Noise = 8,
+    /// A read evicts what may be read again.
+    Room = 16,
+    /// Later requests share the price of a move.
+    Share = 32,
+    /// A move must save as much as requests wait in the mean.
+    Margin = 64,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedDocument {
+    pub(super) target: TargetId,
+    pub(super) size_bytes: Option<u64>,
+    /// Requests for it lately.
+    pub(super) recent: f64,
+    pub(super) now: Time,
+}
+
+/// A choice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PricedChoice {
+    pub(super) backend: BackendId,
+    /// Whether the back-end gets a copy that it did not have.
+    pub(super) new: bool,
+    /// How likely it has to read the document.
+    pub(super) likelihood: f64,
+    /// How the document looks there, where it may have been evicted.
+    pub(super) seen: Option<SeenCopy>,
+    /// It waits for a read that is under way.
+    pub(super) joins: bool,
+}
+
+/// A request whose response time will be learned from.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    target: TargetId,
+    at: Time,
+    queue: Queue,
+    read_position: f64,
+    seen: Option<SeenCopy>,
+}
+
+/// What is known of a back-end.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// Response time of a hit in nanoseconds, by what is expected of the queue.
+    hit: FadingRatio,
+    /// What a read adds in nanoseconds, by position among the reads.
+    read: FadingRatio,
+    samples: SmallVec<[Sample; SAMPLES]>,
+    /// Reads that it began, in sixteenths: what may have evicted documents.
+    clock: u32,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct LearnedCosts {
+    known: Vec<Known>,
+    work: WorkModel,
+    evictions: Evictions,
+    /// Over all back-ends.
+    hit: FadingRatio,
+    read: FadingRatio,
+    reads: ReadsUnderWay,
+    /// Of the reads, those of documents that the back-end had before.
+    again: FadingRatio,
+    /// Who is looked at first.
+    turn: usize,
+    /// Sum of the rules that are left out.
+    without: u32,
+}
+
+impl LearnedCosts {
+    /// Nothing is known; `without` is the sum of the rules to leave out.
+    pub(super) fn new(without: u32) -> Self {
+        Self { without, ..Self::default() }
+    }
+
+    fn has(&self, rule: AutoRule) -> bool {
+        self.without & rule as u32 == 0
+    }
+
+    pub(super) fn grow(&mut self, backends: usize) {
+        if self.known.len() < backends {
+            self.known.resize(backends, Known::default());
+        }
+    }
+
+    pub(super) fn forget(&mut self, b: BackendId) {
+        if let Some(known) = self.known.get_mut(b.index()) {
+            *known = Known { clock: known.clock, ..Known::default() };
+        }
+        self.evictions.forget(b.index());
+    }
+
+    pub(super) fn clock(&self, b: BackendId) -> u32 {
+        self.known[b.index()].clock
+    }
+
+    /// What waits at `b` for no read.
+    fn queue(&self, b: BackendId, view: &ClusterView) -> Queue {
+        let requests = (f64::from(view.load(b)) - self.reads.waiting_at(b)).max(0.0);
+        let reads = if self.has(AutoRule::HoldUp) { self.reads.at(b) } else { 0.0 };
+        Queue { requests, reads }
+    }
+
+    /// How many times as slow `b` is as all are on average.
+    fn slowness(&self, b: BackendId) -> f64 {
+        let all = self.hit.get().unwrap_or(1.0);
+        self.known[b.index()].hit.get().map_or(all, |own| self.unless_noise(own, all))
+    }
+
+    /// How long a request would take for a document that `b` has.
+    fn wait_ns(&self, b: BackendId, view: &ClusterView) -> f64 {
+        let Queue { requests, reads } = self.queue(b, view);
+        self.work.positions(Queue { requests: requests + 1.0, reads }) * self.slowness(b)
+    }
+
+    fn read_ns(&self, b: BackendId) -> f64 {
+        let all = self.read.get().unwrap_or(0.0).max(0.0);
+        self.known[b.index()].read.get().map_or(all, |own| self.unless_noise(own.max(0.0), all))
+    }
+
+    /// What was learned of one back-end, unless it differs from that of all as it may by chance.
+    fn unless_noise(&self, own: f64, all: f64) -> f64 {
+        let differs = own >= all * NOISE || own * NOISE <= all;
+        if differs || !self.has(AutoRule::Noise) { own } else { all }
+    }
+
+    /// How much longer it takes where the document has to be read.
+    fn fetch_ns(&self, b: BackendId) -> f64 {
+        (self.reads.at(b) + 1.0) * self.read_ns(b)
+    }
+
+    /// How many reads another copy costs: one, and as many as follow from what it evicts and what that evicts in turn; squared, as it stays
+    /// in the way for as long as it is used.
+    fn room(&self) -> f64 {
+        if !self.has(AutoRule::Room) {
+            return 1.0;
+        }
+        let stays = 1.0 - self.again.get().unwrap_or(0.0).clamp(0.0, MOST_AGAIN);
+        1.0 / (stays * stays)
+    }
+
+    /// What is left of a reading under way.
+    fn rest_ns(&self, target: TargetId, b: BackendId, now: Time) -> f64 {
+        let Some(read) = self.reads.get(target, b) else { return 0.0 };
+        (read.position * self.read_ns(b) - now.since(read.at).as_nanos() as f64).max(0.0)
+    }
+
+    /// How long a request waits in the mean.
+    fn mean_ns(&self, view: &ClusterView) -> f64 {
+        let waiting = (view.total_load() as f64 - self.reads.waiting()).max(0.0);
+        let each = view.eligible().max(1) as f64;
+        self.work.positions(Queue { requests: waiting / each, reads: 0.0 }) * self.hit.get().unwrap_or(1.0)
+    }
+
+    /// The back-end that takes requests with the least cost, ties in turn.
+    fn least(&self, view: &ClusterView, cost: impl Fn(BackendId) -> f64) -> Option<(BackendId, f64)> {
+        let start = if self.turn < view.len() { self.turn } else { 0 };
+        let mut best: Option<(BackendId, f64)> = None;
+        for b in (start..view.len()).chain(0..start).map(BackendId::new) {
+            if view.is_eligible(b) {
+                let cost = cost(b);
+                if best.is_none_or(|(_, least)| cost < least * EQUAL) {
+                    best = Some((b, cost));
+                }
+            }
+        }
+        best
+    }
+
+    /// What a request costs at a copy, and what is expected to happen there.
+    fn at_copy(&self, of: &AskedDocument, copy: &CopyAt, view: &ClusterView) -> (f64, PricedChoice) {
+        let backend = copy.backend;
+        let wait_ns = self.wait_ns(backend, view);
+        let there = PricedChoice { backend, new: false, likelihood: 0.0, seen: None, joins: false };
+        if copy.reading {
+            let joins = self.has(AutoRule::Joining);
+            return (wait_ns + self.rest_ns(of.target, backend, of.now), PricedChoice { joins, ..there });
+        }
+        let seen = SeenCopy::new(self.clock(backend).wrapping_sub(copy.clock), of.size_bytes);
+        let seen = seen.filter(|_| self.has(AutoRule::Evictions));
+        let likelihood = seen.map_or(0.0, |seen| self.evictions.likelihood(backend.index(), seen));
+        if likelihood < UNLIKELY {
+            return (wait_ns, PricedChoice { seen, ..there });
+        }
+        (wait_ns + likelihood * self.fetch_ns(backend), PricedChoice { seen, likelihood, ..there })
+    }
+
+    /// Rules 1 to 5; `None` when no back-end takes requests.
+    pub(super) fn choose(
+        &self,
+        of: &AskedDocument,
+        document: &KnownDocument,
+        view: &ClusterView,
+    ) -> Option<PricedChoice> {
+        let new = |backend| PricedChoice { backend, new: true, likelihood: 1.0, seen: None, joins: false };
+        // Of equal ones the one used last, so that a copy that is not needed is not used.
+        let copies = document.copies.iter().rev().map(|copy| self.at_copy(of, copy, view));
+        let best = copies.reduce(|best, other| if other.0 < best.0 { other } else { best });
+        let Some((cost_ns, there)) = best else {
+            let least = self.least(view, |b| self.wait_ns(b, view) + self.fetch_ns(b));
+            return least.map(|(b, _)| new(b));
+        };
+        let has_it = 1.0 - there.likelihood;
+        let margin_ns = if self.has(AutoRule::Margin) { self.mean_ns(view) * has_it } else { 0.0 };
+        if cost_ns <= margin_ns {
+            return Some(there);
+        }
+        let shared_by = if self.has(AutoRule::Share) { 1.0 + of.recent } else { 1.0 };
+        let price = there.likelihood + has_it * MOVE_COSTS * self.room() / shared_by;
+        let cost = |b: BackendId| {
+            let has_copy = document.copies.iter().any(|copy| copy.backend == b);
+            if has_copy { f64::INFINITY } else { self.wait_ns(b, view) + self.fetch_ns(b) * price }
+        };
+        let other = self.least(view, cost).filter(|&(_, cost)| cost_ns > cost + margin_ns);
+        Some(other.map_or(there, |(p, _)| new(p)))
+    }
+
+    /// A request was assigned as chosen; the view counts it already.
+    pub(super) fn assigned(
+        &mut self,
+        target: TargetId,
+        chosen: &PricedChoice,
+        view: &ClusterView,
+        now: Time,
+    ) {
+        let b = chosen.backend;
+        if chosen.new {
+            self.turn = b.index() + 1;
+        }
+        let mut queue = self.queue(b, view);
+        queue.requests = queue.requests.max(1.0);
+        let read_position = self.reads.at(b) + 1.0;
+        let known = &mut self.known[b.index()];
+        known.clock = known.clock.wrapping_add((16.0 * chosen.likelihood) as u32);
+        if chosen.joins {
+            self.reads.join(target, b);
+            return;
+        }
+        if !chosen.new && known.samples.len() < SAMPLES {
+            known.samples.push(Sample { target, at: now, queue, read_position, seen: chosen.seen });
+        }
+        if chosen.likelihood > 0.0 {
+            let likelihood = chosen.likelihood;
+            self.again.add(if chosen.new { 0.0 } else { likelihood }, likelihood);
+            let read = Read {
+                at: now,
+                queue_position: self.work.positions(queue),
+                position: read_position,
+                likelihood: chosen.likelihood,
+                joined: 0,
+            };
+            self.reads.begin(target, b, read);
+        }
+    }
+
+    /// Learns from a response. Returns whether the back-end has read the document for it.
+    pub(super) fn learn(&mut self, completion: &Completion, now: Time) -> bool {
+        let Completion { target, backend: b, response_time, .. } = *completion;
+        let answered = completion.outcome == Outcome::Completed;
+        let took_ns = response_time.as_nanos() as f64;
+        let began = Time::from_nanos(now.as_nanos().saturating_sub(response_time.as_nanos()));
+        let (slowness, read_ns) = (self.slowness(b), self.read_ns(b));
+        let known = &mut self.known[b.index()];
+        let read = self.reads.end(target, b, began);
+        let at = known.samples.iter().position(|sample| sample.target == target && sample.at == began);
+        let sample = at.map(|at| known.samples.swap_remove(at));
+        if let Some(sample) = sample.filter(|_| answered) {
+            self.learn_from(b, &sample, took_ns, slowness, read_ns);
+        }
+        let Some(read) = read else { return false };
+        if answered && read.likelihood >= 1.0 {
+            self.learn_read(b, took_ns - slowness * read.queue_position, read.position);
+        }
+        true
+    }
+
+    fn learn_read(&mut self, b: BackendId, read_ns: f64, position: f64) {
+        let known = &mut self.known[b.index()];
+        known.read.add(read_ns, position);
+        self.read.add(read_ns, position);
+    }
+
+    fn learn_from(&mut self, b: BackendId, sample: &Sample, took_ns: f64, slowness: f64, read_ns: f64) {
+        let hit_ns = slowness * self.work.positions(sample.queue);
+        let fetch_ns = read_ns * sample.read_position;
+        let known_hit = self.hit.get().is_some();
+        if let Some(seen) = sample.seen
+            && known_hit
+            && fetch_ns > hit_ns
+        {
+            let read = took_ns > hit_ns + fetch_ns / 2.0;
+            self.evictions.learn(b.index(), seen, read);
+            if read {
+                self.learn_read(b, took_ns - hit_ns, sample.read_position);
+                return;
+            }
+        }
+        self.work.add(sample.queue, took_ns);
+        let expected = self.work.positions(sample.queue);
+        let known = &mut self.known[b.index()];
+        known.hit.add(took_ns, expected);
+        self.hit.add(took_ns, expected);
+    }
+
+    /// Response time of a hit for each position in the queue, in microseconds, over all back-ends.
+    pub(super) fn hit_us(&self) -> f64 {
+        self.hit.get().unwrap_or(0.0) / 1e3
+    }
+
+    /// What a read adds for each position, in microseconds, over all back-ends.
+    pub(super) fn read_us(&self) -> f64 {
+        self.read.get().unwrap_or(0.0).max(0.0) / 1e3
+    }
+
+    /// Requests that are expected to wait for a read.
+    #[cfg(test)]
+    pub(super) fn reads(&self) -> f64 {
+        self.reads.waiting()
+    }
+}

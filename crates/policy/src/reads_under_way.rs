@@ -1,0 +1,140 @@
+//! The reads of documents that back-ends are believed to have under way.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+
+use crate::cluster::BackendId;
+use crate::request::TargetId;
+use crate::time::Time;
+
+/// One read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Read {
+    /// When the request was assigned that it is for.
+    pub(crate) at: Time,
+    /// That request's position among those that wait for no read, from 1.
+    pub(crate) queue_position: f64,
+    /// The read's position among those of the back-end, from 1.
+    pub(crate) position: f64,
+    /// How likely it is that there is one: below 1 for a document that the back-end may still have.
+    pub(crate) likelihood: f64,
+    /// Other requests that wait for it.
+    pub(crate) joined: u32,
+}
+
+/// Those of a back-end.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfBackend {
+    entries: u32,
+    /// How many are to be expected.
+    expected: f64,
+    /// Requests that wait for another one's.
+    joined: u32,
+}
+
+/// See the module's documentation. As every assignment ends, its size is bounded by the requests under way.
+#[derive(Default)]
+pub(crate) struct ReadsUnderWay {
+    /// Looked up only, never iterated.
+    reads: HashMap<(TargetId, BackendId), Read, FixedState>,
+    by_backend: Vec<OfBackend>,
+    /// How many are to be expected, and requests that wait for another one's.
+    expected: f64,
+    joined: u64,
+}
+
+impl ReadsUnderWay {
+    /// How many `b` is expected to have.
+    #[inline]
+    pub(crate) fn at(&self, b: BackendId) -> f64 {
+        self.by_backend.get(b.index()).map_or(0.0, |of| of.expected)
+    }
+
+    /// Requests that are expected to wait for one at `b`.
+    #[inline]
+    pub(crate) fn waiting_at(&self, b: BackendId) -> f64 {
+        self.by_backend.get(b.index()).map_or(0.0, |of| of.expected + f64::from(of.joined))
+    }
+
+    /// Requests that are expected to wait for one anywhere.
+    pub(crate) fn waiting(&self) -> f64 {
+        self.expected + self.joined as f64
+    }
+
+    /// Another request for `target` waits for the one at `b`, if there is one.
+    pub(crate) fn join(&mut self, target: TargetId, b: BackendId) {
+        if let Some(read) = self.reads.get_mut(&(target, b)) {
+            read.joined += 1;
+            self.by_backend[b.index()].joined += 1;
+            self.joined += 1;
+        }
+    }
+
+    /// The one of `target` at `b`.
+    pub(crate) fn get(&self, target: TargetId, b: BackendId) -> Option<&Read> {
+        self.reads.get(&(target, b))
+    }
+
+    /// `b` begins to read `target`, unless it is reading it.
+    pub(crate) fn begin(&mut self, target: TargetId, b: BackendId, read: Read) {
+        if self.by_backend.len() <= b.index() {
+            self.by_backend.resize(b.index() + 1, OfBackend::default());
+        }
+        if let Entry::Vacant(vacant) = self.reads.entry((target, b)) {
+            vacant.insert(read);
+            let of = &mut self.by_backend[b.index()];
+            of.entries += 1;
+            of.expected += read.likelihood;
+            self.expected += read.likelihood;
+        }
+    }
+
+    /// A request for `target` that was assigned at `began` has ended at `b`: the read that was for it, if any.
+    pub(crate) fn end(&mut self, target: TargetId, b: BackendId, began: Time) -> Option<Read> {
+        if self.by_backend.get(b.index()).is_none_or(|of| of.entries == 0) {
+            return None;
+        }
+        let Entry::Occupied(entry) = self.reads.entry((target, b)) else { return None };
+        if entry.get().at != began {
+            return None;
+        }
+        let read = entry.remove();
+        let of = &mut self.by_backend[b.index()];
+        of.entries -= 1;
+        self.expected -= read.likelihood;
+        of.expected -= read.likelihood;
+        of.joined -= read.joined;
+        self.joined -= u64::from(read.joined);
+        // What rounding has left of sums ends with the last one.
+        if of.entries == 0 {
+            of.expected = 0.0;
+        }
+        if self.reads.is_empty() {
+            self.expected = 0.0;
+        }
+        Some(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_ends_with_the_request_that_it_is_for() {
+        let mut reads = ReadsUnderWay::default();
+        let (target, b, at) = (TargetId(7), BackendId(2), Time::from_nanos(5));
+        let read = Read { at, queue_position: 1.0, position: 1.0, likelihood: 0.5, joined: 0 };
+        reads.begin(target, b, read);
+        reads.begin(target, b, Read { at: Time::from_nanos(6), ..read });
+        assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), (0.5, 0.5, Some(&read)));
+        reads.join(target, b);
+        reads.join(TargetId(8), b);
+        assert_eq!((reads.waiting_at(b), reads.waiting()), (1.5, 1.5));
+        assert_eq!(reads.end(target, b, Time::from_nanos(6)), None, "one that joined it");
+        assert_eq!(reads.end(target, BackendId(9), at), None);
+        assert_eq!(reads.end(target, b, at), Some(Read { joined: 1, ..read }));
+        assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), (0.0, 0.0, None));
+    }
+}

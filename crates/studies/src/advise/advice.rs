@@ -1,0 +1,368 @@
+//! From a log to an advice: memory, size of the cluster, policy, and what to mind.
+
+use plimsoll_sim::hardware::HardwareSpec;
+
+use super::contestants::CONTESTANTS;
+use super::error::AdviseError;
+use super::facts::{LEAST_REQUESTS, LogFacts};
+use super::finals::{FinalFigures, FinalSetting, finals};
+use super::levers::{AdviseLever, levers};
+use super::memory::{MemoryStep, enough_bytes, provisional_bytes, steps};
+use super::plan::{AdviseBench, AdviseLoad, RunPlan, WARMUP};
+use super::question::{AdviseQuestion, LEAST_RPS, MOST_RPS, TargetLoad};
+use super::sample::{sample, twice};
+use super::sizing::{Demand, MOST_UTILIZATION, PolicySize, idle_p99_s, sizes};
+use super::stress::{STRESS_RUNS, StressOutcome, stress};
+use super::verdict::{AdviseVerdict, figures_of, verdict};
+use crate::matrix::Progress;
+use crate::scenario::ScenarioError;
+use crate::workload::Workload;
+
+/// With fewer back-ends none could fail.
+const LEAST_BACKENDS: usize = 2;
+/// The longest that a log's own times may last at the load that is asked for, in seconds: 30 years.
+const LONGEST_S: f64 = 1e9;
+/// Where nothing says how many there should be.
+const USUAL_BACKENDS: usize = 4;
+
+/// What the cluster is to carry, as it was understood.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdviseTarget {
+    /// Requests per second at the peak.
+    pub peak_rps: f64,
+    /// Over the log's own peak; `None` where the log has no times.
+    pub times_own_peak: Option<f64>,
+    /// Whether nobody said what is to be carried, and the log does not tell: then it is a share of what the cluster can serve.
+    pub assumed: bool,
+    /// The longest 99th percentile that is wanted, in seconds.
+    pub p99_s: f64,
+    /// The 99th percentile of an idle cluster in seconds, where that is longer already.
+    pub idle_p99_s: Option<f64>,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Clone)]
+pub struct Advice {
+    /// What the log says.
+    pub facts: LogFacts,
+    /// Requests that were simulated, where the log is longer.
+    pub sampled: Option<u64>,
+    /// Hardware of the back-ends.
+    pub hardware: &'static HardwareSpec,
+    /// Costs that were given beside it.
+    pub costs: Vec<String>,
+    /// Requests per second that the networks of all back-ends can answer together.
+    pub network_rps: f64,
+    /// What is to be carried.
+    pub target: AdviseTarget,
+    /// Memory for documents of each back-end in bytes.
+    pub memory_bytes: u64,
+    /// What more and less memory would make of it; empty where the memory was given.
+    pub memory_steps: Vec<MemoryStep>,
+    /// The number of back-ends for which that was tried.
+    pub memory_backends: usize,
+    /// The number of back-ends.
+    pub backends: usize,
+    /// The most that the log suffices for, 256 where it suffices for more.
+    pub most_backends: usize,
+    /// Whether it was given.
+    pub backends_given: bool,
+    /// What each policy can serve and needs.
+    pub sizes: Vec<PolicySize>,
+    /// What each policy did on this cluster.
+    pub finals: Vec<FinalFigures>,
+    /// Which one to take.
+    pub verdict: AdviseVerdict,
+    /// All of them under other conditions.
+    pub stress: Vec<StressOutcome>,
+    /// What changes with each setting.
+    pub levers: Vec<AdviseLever>,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl Advice {
+    /// What the advised policy did.
+    ///
+    /// # Panics
+    /// Never: a verdict names one of the policies.
+    #[must_use]
+    pub fn own(&self) -> &FinalFigures {
+        figures_of(&self.finals, self.verdict.policy).expect("a verdict names one of the policies")
+    }
+
+    /// The fewest back-ends that a policy needs.
+    #[must_use]
+    pub fn fewest(&self, policy: &str) -> Option<usize> {
+        self.sizes.iter().find(|size| size.policy == policy).and_then(|size| size.fewest)
+    }
+
+    /// Whether the advised cluster carries the peak as it should. A number that was given may be one that was not tried when the fewest were looked
+    /// for: what the policy did on it decides.
+    #[must_use]
+    pub fn carries(&self) -> bool {
+        let own = self.own();
+        let in_time = self.target.idle_p99_s.is_some() || own.peak_p99_s <= self.target.p99_s;
+        match self.backends_given {
+            _ if self.target.assumed => true,
+            true => self.target.peak_rps <= MOST_UTILIZATION * own.capacity_rps && in_time,
+            false => self.fewest(own.policy).is_some_and(|fewest| fewest <= self.backends),
+        }
+    }
+
+    /// Whether more arrives at the peak than this policy can serve: then queues grow as long as that lasts, and times say only how long the run was.
+    #[must_use]
+    pub fn overloads(&self, figures: &FinalFigures) -> bool {
+        self.target.peak_rps > figures.capacity_rps
+    }
+}
+
+/// About how many requests an advice simulates: the length of a progress bar.
+#[must_use]
+pub fn advise_requests(requests: u64, question: &AdviseQuestion) -> u64 {
+    let sizing = CONTESTANTS.len() as u64 * 9;
+    let searched = if question.memory.is_none() { sizing + 7 * CONTESTANTS.len() as u64 } else { 0 };
+    (sizing + searched + 7 * CONTESTANTS.len() as u64 + STRESS_RUNS + 12)
+        * requests.min(question.most_requests)
+}
+
+/// Advice for the site that wrote this log.
+///
+/// # Errors
+/// When the log is too short or says no sizes, when its peak is asked for and it has no times, or when a run fails.
+pub fn advise(
+    workload: &Workload,
+    question: &AdviseQuestion,
+    progress: &dyn Progress,
+) -> Result<Advice, AdviseError> {
+    let facts = LogFacts::of(&workload.trace)?;
+    if facts.requests < LEAST_REQUESTS {
+        return Err(AdviseError::TooShort { requests: facts.requests });
+    }
+    if facts.documents_bytes == 0 {
+        return Err(AdviseError::NoSizes);
+    }
+    let part = sample(workload, question.most_requests, WARMUP)?;
+    let workload = part.as_ref().unwrap_or(workload);
+    // What the sample sends in the mean is what its runs have to send.
+    let network_rps = question.network_bits_per_s / 8.0 / facts.answer_mean_bytes.max(1.0);
+    let bench = AdviseBench {
+        workload,
+        hardware: question.hardware,
+        costs: &question.costs,
+        network_rps,
+        warmup: WARMUP,
+        progress,
+    };
+    let again = twice(workload)?;
+    let warm = AdviseBench { workload: &again, warmup: 0.5, ..bench };
+    let wanted = wanted(question, &facts)?;
+    let mut inquiry = Inquiry { bench: &bench, facts: &facts, question, wanted, idle_p99_s: None };
+    let MemoryAndSizes { memory_bytes, memory_steps, memory_backends, sizes } = inquiry.memory_and_sizes()?;
+    let (backends, target, finals, verdict) = inquiry.cluster(memory_bytes, &sizes)?;
+    let policy = verdict.policy;
+    let capacity_rps = figures_of(&finals, policy).map_or(1.0, |figures| figures.capacity_rps);
+    Ok(Advice {
+        sampled: part.as_ref().map(|part| part.trace.len()),
+        hardware: question.hardware,
+        costs: question.costs.given().map(|(key, value)| format!("{key} = {value}")).collect(),
+        network_rps: network_rps * backends as f64,
+        target,
+        memory_bytes,
+        memory_steps,
+        memory_backends,
+        backends,
+        most_backends: bench.judged_backends(),
+        backends_given: question.backends.is_some(),
+        sizes,
+        stress: stress([&bench, &warm], backends, memory_bytes, capacity_rps, question.seed)?,
+        levers: levers(&bench, policy, backends, memory_bytes, question.seed)?,
+        finals,
+        verdict,
+        facts,
+        seed: question.seed,
+    })
+}
+
+/// Requests per second at the peak that are to be carried, where that is known.
+fn wanted(question: &AdviseQuestion, facts: &LogFacts) -> Result<Option<f64>, AdviseError> {
+    let peak_rps = match (question.load, facts.peak_rps) {
+        (TargetLoad::Rate(rps), _) => rps,
+        (TargetLoad::Times(times), Some(peak_rps)) => times * peak_rps,
+        (TargetLoad::Times(1.0), None) => return Ok(None),
+        (TargetLoad::Times(_), None) => return Err(AdviseError::NoTimes),
+    };
+    let lasts_s = facts.peak_rps.map_or(0.0, |own_rps| facts.duration_s * own_rps / peak_rps);
+    if !(LEAST_RPS..=MOST_RPS).contains(&peak_rps) || lasts_s > LONGEST_S {
+        return Err(AdviseError::Load { peak_rps });
+    }
+    Ok(Some(peak_rps))
+}
+
+/// Memory of each back-end, what was tried for it on how many, and the sizes of clusters with it.
+struct MemoryAndSizes {
+    memory_bytes: u64,
+    memory_steps: Vec<MemoryStep>,
+    memory_backends: usize,
+    sizes: Vec<PolicySize>,
+}
+
+/// A question while it is answered.
+struct Inquiry<'a> {
+    bench: &'a AdviseBench<'a>,
+    facts: &'a LogFacts,
+    question: &'a AdviseQuestion,
+    /// Requests per second at the peak.
+    wanted: Option<f64>,
+    idle_p99_s: Option<f64>,
+}
+
+impl Inquiry<'_> {
+    fn memory_and_sizes(&mut self) -> Result<MemoryAndSizes, ScenarioError> {
+        let documents = self.facts.documents_bytes;
+        let given = self.question.memory.map(|memory| memory.bytes(documents));
+        let first = given.unwrap_or_else(|| provisional_bytes(documents));
+        let idle = idle_p99_s(self.bench, first, self.question.seed)?;
+        self.idle_p99_s = Some(idle).filter(|&idle| idle > self.question.p99_s);
+        let sizes_of_first = self.sizes(first)?;
+        let memory_backends = self.backends(&sizes_of_first);
+        let memory_steps = match given {
+            Some(_) => Vec::new(),
+            None => steps(self.bench, documents, memory_backends, self.question.seed)?,
+        };
+        let memory_bytes = enough_bytes(&memory_steps).unwrap_or(first);
+        let sizes = if memory_bytes == first { sizes_of_first } else { self.sizes(memory_bytes)? };
+        Ok(MemoryAndSizes { memory_bytes, memory_steps, memory_backends, sizes })
+    }
+
+    fn sizes(&self, memory_bytes: u64) -> Result<Vec<PolicySize>, ScenarioError> {
+        let p99_s = Some(self.question.p99_s).filter(|_| self.idle_p99_s.is_none());
+        let demand = self.wanted.map(|peak_rps| Demand { peak_rps, p99_s });
+        sizes(self.bench, memory_bytes, demand, self.question.seed)
+    }
+
+    /// As many back-ends as the policy needs that needs the fewest.
+    fn backends(&self, sizes: &[PolicySize]) -> usize {
+        let fewest = sizes.iter().filter_map(|size| size.fewest).min();
+        // Where not even the most suffice, policies are judged on so many.
+        let most = self.bench.most_backends();
+        let otherwise = if self.wanted.is_some() { most } else { USUAL_BACKENDS.min(most) };
+        self.question.backends.unwrap_or_else(|| fewest.unwrap_or(otherwise).max(LEAST_BACKENDS))
+    }
+
+    /// The number of back-ends, the load on them, all policies there, and which one to take.
+    fn cluster(
+        &self,
+        memory_bytes: u64,
+        sizes: &[PolicySize],
+    ) -> Result<(usize, AdviseTarget, Vec<FinalFigures>, AdviseVerdict), ScenarioError> {
+        let mut backends = self.backends(sizes);
+        loop {
+            let target = self.target(memory_bytes, backends)?;
+            let seed = self.question.seed;
+            let own_times = self.facts.peak_rps.filter(|_| target.times_own_peak.is_some());
+            let speed = own_times.map(|own_rps| target.peak_rps / own_rps);
+            let setting = FinalSetting { backends, memory_bytes, peak_rps: target.peak_rps, speed, seed };
+            let all = finals(self.bench, setting)?;
+            let verdict = verdict(&all, seed);
+            // The policy to take may need more back-ends than the one that needs the fewest.
+            let needed = sizes.iter().find(|size| size.policy == verdict.policy).and_then(|size| size.fewest);
+            match needed.filter(|&needed| needed > backends && self.question.backends.is_none()) {
+                Some(needed) => backends = needed,
+                None => return Ok((backends, target, all, verdict)),
+            }
+        }
+    }
+
+    fn target(&self, memory_bytes: u64, backends: usize) -> Result<AdviseTarget, ScenarioError> {
+        let (peak_rps, assumed) = match self.wanted {
+            Some(peak_rps) => (peak_rps, false),
+            None => {
+                let load = AdviseLoad::Saturated;
+                let plan = RunPlan::new("lard_r", backends, memory_bytes, load, self.question.seed);
+                (MOST_UTILIZATION * self.bench.run(&plan)?.throughput_rps, true)
+            }
+        };
+        Ok(AdviseTarget {
+            peak_rps,
+            times_own_peak: self.facts.peak_rps.map(|own_rps| peak_rps / own_rps),
+            assumed,
+            p99_s: self.question.p99_s,
+            idle_p99_s: self.idle_p99_s,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::VerdictReason;
+    use super::*;
+    use crate::spec::values::CacheSize;
+    use plimsoll_sim::hardware::PAPER;
+
+    fn question() -> AdviseQuestion {
+        AdviseQuestion { hardware: &PAPER, ..AdviseQuestion::default() }
+    }
+
+    #[test]
+    fn small_memories_and_slow_disks_need_locality_and_the_same_log_gives_the_same_advice() {
+        let workload = Workload::synthesize_first("rice", &[], 1, Some(20_000)).unwrap();
+        let question = AdviseQuestion {
+            memory: Some(CacheSize::Bytes(8 << 20)),
+            backends: Some(4),
+            load: TargetLoad::Rate(200.0),
+            ..question()
+        };
+        let advice = advise(&workload, &question, &()).unwrap();
+        assert_ne!(advice.verdict.reason, VerdictReason::Any);
+        assert!(advice.own().miss_ratio < advice.finals[0].miss_ratio, "{:?}", advice.finals);
+        assert_eq!((advice.backends, advice.memory_bytes, advice.sampled), (4, 8 << 20, None));
+        assert!(advice.memory_steps.is_empty() && !advice.levers.is_empty() && !advice.stress.is_empty());
+        let again = advise(&workload, &question, &()).unwrap();
+        assert_eq!(format!("{advice:?}"), format!("{again:?}"));
+    }
+
+    #[test]
+    fn where_everything_fits_any_policy_will_do() {
+        let workload = Workload::synthesize_first("chess", &[], 1, Some(10_000)).unwrap();
+        let question = AdviseQuestion {
+            memory: Some(CacheSize::Bytes(1 << 40)),
+            backends: Some(2),
+            load: TargetLoad::Rate(20.0),
+            hardware: plimsoll_sim::hardware::HARDWARE[0],
+            ..question()
+        };
+        let advice = advise(&workload, &question, &()).unwrap();
+        assert_ne!(advice.verdict.reason, VerdictReason::Locality);
+    }
+
+    #[test]
+    fn a_log_that_is_too_short_or_says_no_sizes_gets_none() {
+        let short = Workload::synthesize_first("chess", &[], 1, Some(1_999)).unwrap();
+        let error = advise(&short, &question(), &()).unwrap_err().to_string();
+        assert!(error.starts_with("1,999 requests are too few"), "{error}");
+        let empty = Workload::of_one_document(0, 2_000).unwrap();
+        let error = advise(&empty, &question(), &()).unwrap_err().to_string();
+        assert!(error.contains("--fields size="), "{error}");
+    }
+
+    #[test]
+    fn the_peak_is_known_or_said_or_assumed() {
+        let facts = |peak_rps| LogFacts {
+            peak_rps,
+            ..LogFacts::of(&Workload::of_one_document(5, 3).unwrap().trace).unwrap()
+        };
+        let of = |load, peak_rps| wanted(&AdviseQuestion { load, ..question() }, &facts(peak_rps));
+        assert_eq!(of(TargetLoad::Times(2.0), Some(30.0)).unwrap(), Some(60.0));
+        assert_eq!(of(TargetLoad::Rate(9.0), None).unwrap(), Some(9.0));
+        assert_eq!(of(TargetLoad::Times(1.0), None).unwrap(), None);
+        assert!(of(TargetLoad::Times(3.0), None).unwrap_err().to_string().contains("--target-load"));
+        for wrong in [1e-9, 1e30] {
+            let error = of(TargetLoad::Rate(wrong), None).unwrap_err().to_string();
+            assert!(error.contains("--target-load") && !error.contains("--speed"), "{error}");
+        }
+        let year = LogFacts { duration_s: 3e7, ..facts(Some(100.0)) };
+        let slow = AdviseQuestion { load: TargetLoad::Rate(0.01), ..question() };
+        assert!(wanted(&slow, &year).is_err());
+    }
+}

@@ -1,0 +1,118 @@
+//! All policies on the cluster that is advised, with several seeds, block by block.
+
+use plimsoll_sim::SeriesPoint;
+use serde::Serialize;
+
+use super::contestants::CONTESTANTS;
+use super::plan::{AdviseBench, AdviseLoad, RunFigures, RunPlan};
+use crate::scenario::ScenarioError;
+
+/// Seeds of each run.
+const SEEDS: u64 = 3;
+
+/// What a policy did on the cluster that is advised.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FinalFigures {
+    /// Name of the policy.
+    pub policy: &'static str,
+    /// Requests per second at saturation.
+    pub capacity_rps: f64,
+    /// Disk reads per request at saturation.
+    pub miss_ratio: f64,
+    /// Share of the time for which disks were busy at saturation.
+    pub disk: f64,
+    /// Share of the time for which CPUs were busy at saturation.
+    pub cpu: f64,
+    /// Mean response time at the peak, in seconds.
+    pub peak_mean_s: f64,
+    /// Its 99th percentile, in seconds.
+    pub peak_p99_s: f64,
+    /// The 99th percentile where requests come at the log's own times, in seconds; `None` where it has none.
+    pub own_p99_s: Option<f64>,
+    /// Requests that were not answered at the peak.
+    pub unanswered: u64,
+    /// Seconds that each block of requests took at saturation.
+    #[serde(skip)]
+    pub block_s: Vec<f64>,
+    /// Mean response time of each block of requests at the peak, in seconds.
+    #[serde(skip)]
+    pub block_response_s: Vec<f64>,
+}
+
+/// The cluster, and what it is to carry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct FinalSetting {
+    pub(super) backends: usize,
+    pub(super) memory_bytes: u64,
+    /// Requests per second at the peak.
+    pub(super) peak_rps: f64,
+    /// By how much the log's own times are sped up for that; `None` where it has none.
+    pub(super) speed: Option<f64>,
+    pub(super) seed: u64,
+}
+
+/// Runs all policies. No block is shorter than networks allow.
+pub(super) fn finals(bench: &AdviseBench<'_>, of: FinalSetting) -> Result<Vec<FinalFigures>, ScenarioError> {
+    let plan = |policy, load, seed| RunPlan::new(policy, of.backends, of.memory_bytes, load, seed);
+    let mut plans = Vec::new();
+    for contestant in CONTESTANTS {
+        for seed in of.seed..of.seed.saturating_add(SEEDS) {
+            plans.push(plan(contestant.policy, AdviseLoad::Saturated, seed));
+            plans.push(plan(contestant.policy, AdviseLoad::Poisson(of.peak_rps), seed));
+        }
+        let own = of.speed.map(|speed| plan(contestant.policy, AdviseLoad::OwnTimes(speed), of.seed));
+        plans.extend(own);
+    }
+    let figures = bench.run_all(&plans)?;
+    let of_policy = |policy: &'static str| {
+        let with = |wanted: fn(&AdviseLoad) -> bool| {
+            let own =
+                plans.iter().zip(&figures).filter(|(plan, _)| plan.policy == policy && wanted(&plan.load));
+            own.map(|(_, figures)| figures).collect::<Vec<_>>()
+        };
+        let saturated = with(|load| *load == AdviseLoad::Saturated);
+        let peak = with(|load| matches!(load, AdviseLoad::Poisson(_)));
+        let own = with(|load| matches!(load, AdviseLoad::OwnTimes(_)));
+        let least_s = bench.network_block_s(of.backends) * SEEDS as f64;
+        figures_of(policy, &saturated, &peak, own.first().copied(), least_s)
+    };
+    Ok(CONTESTANTS.iter().map(|contestant| of_policy(contestant.policy)).collect())
+}
+
+fn figures_of(
+    policy: &'static str,
+    saturated: &[&RunFigures],
+    peak: &[&RunFigures],
+    own: Option<&RunFigures>,
+    least_s: f64,
+) -> FinalFigures {
+    let mean = |of: &[&RunFigures], value: fn(&RunFigures) -> f64| {
+        of.iter().map(|figures| value(figures)).sum::<f64>() / of.len().max(1) as f64
+    };
+    FinalFigures {
+        policy,
+        capacity_rps: mean(saturated, |f| f.throughput_rps),
+        miss_ratio: mean(saturated, |f| f.miss_ratio),
+        disk: mean(saturated, |f| f.disk),
+        cpu: mean(saturated, |f| f.cpu),
+        peak_mean_s: mean(peak, |f| f.mean_s),
+        peak_p99_s: mean(peak, |f| f.p99_s),
+        own_p99_s: own.map(|figures| figures.p99_s),
+        unanswered: peak.iter().map(|figures| figures.unanswered).sum(),
+        block_s: sums(saturated, spans_s).into_iter().map(|block_s| block_s.max(least_s)).collect(),
+        block_response_s: sums(peak, |points| points.iter().map(|point| point.mean_response_s).collect()),
+    }
+}
+
+/// How long each block took, but for the first, whose beginning is not known.
+fn spans_s(points: &[SeriesPoint]) -> Vec<f64> {
+    points.windows(2).map(|two| two[1].end.since(two[0].end).as_secs_f64()).collect()
+}
+
+/// Block by block, the sums over runs. The last block of a run has what was left over, and is left out.
+fn sums(runs: &[&RunFigures], values: impl Fn(&[SeriesPoint]) -> Vec<f64>) -> Vec<f64> {
+    let of_runs: Vec<Vec<f64>> =
+        runs.iter().map(|run| values(&run.points[..run.points.len().saturating_sub(1)])).collect();
+    let blocks = of_runs.iter().map(Vec::len).min().unwrap_or(0);
+    (0..blocks).map(|block| of_runs.iter().map(|values| values[block]).sum()).collect()
+}

@@ -1,0 +1,84 @@
+//! How sure a gain is: the bootstrap over blocks of a log.
+//!
+//! Runs of two policies answer the same requests. Cut into blocks, each block says by how much one of them was faster there. To draw as many
+//! blocks with replacement, again and again, shows how far the gain depends on which blocks there happen to be. Blocks are of neighbouring
+//! requests, and of no fewer than the cluster has at once (`plan.rs`), so that what neighbours have in common makes the interval no narrower than
+//! it has to. What blocks of a day have in common with one another does make it too narrow.
+
+use plimsoll_policy::Rng;
+use serde::Serialize;
+
+/// Draws of the bootstrap.
+const DRAWS: usize = 1_000;
+/// Stream of the seed from which they are drawn.
+const STREAM: u64 = 0x626F_6F74;
+
+/// A ratio with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GainInterval {
+    /// The ratio over all blocks.
+    pub ratio: f64,
+    /// What 2.5 % of the draws are below.
+    pub low: f64,
+    /// What 2.5 % of the draws are above.
+    pub high: f64,
+}
+
+impl GainInterval {
+    /// Certain: what is compared with itself.
+    pub const NONE: Self = Self { ratio: 1.0, low: 1.0, high: 1.0 };
+}
+
+/// How many times as much `other` took as `own`, each block by block.
+#[must_use]
+pub fn gain(own: &[f64], other: &[f64], seed: u64) -> GainInterval {
+    let blocks = own.len().min(other.len());
+    let ratio = |own: f64, other: f64| if own > 0.0 && other > 0.0 { other / own } else { 1.0 };
+    let whole = ratio(own[..blocks].iter().sum(), other[..blocks].iter().sum());
+    if blocks < 2 {
+        return GainInterval { ratio: whole, low: 0.0, high: f64::INFINITY };
+    }
+    let mut rng = Rng::new(seed, STREAM);
+    let mut draws: Vec<f64> = (0..DRAWS)
+        .map(|_| {
+            let (mut of_own, mut of_other) = (0.0, 0.0);
+            for _ in 0..blocks {
+                let block = rng.below(blocks as u64) as usize;
+                of_own += own[block];
+                of_other += other[block];
+            }
+            ratio(of_own, of_other)
+        })
+        .collect();
+    draws.sort_unstable_by(f64::total_cmp);
+    GainInterval { ratio: whole, low: draws[DRAWS / 40], high: draws[DRAWS - 1 - DRAWS / 40] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_blocks_leave_no_doubt() {
+        let twice = gain(&[1.0; 10], &[2.0; 10], 1);
+        assert_eq!(twice, GainInterval { ratio: 2.0, low: 2.0, high: 2.0 });
+    }
+
+    #[test]
+    fn unlike_blocks_leave_doubt_and_the_seed_decides_the_draws() {
+        let own = [1.0; 20];
+        let other: Vec<f64> = (0..20).map(|block| 1.5 + (f64::from(block) - 9.5) / 9.5).collect();
+        let found = gain(&own, &other, 1);
+        assert!((found.ratio - 1.5).abs() < 1e-12);
+        // The standard error of the mean is 0.136: 1.23 to 1.77 by the normal distribution.
+        assert!((1.15..1.35).contains(&found.low) && (1.65..1.85).contains(&found.high), "{found:?}");
+        assert_eq!(found, gain(&own, &other, 1));
+        assert_ne!(found, gain(&own, &other, 2));
+    }
+
+    #[test]
+    fn one_block_says_nothing_of_doubt() {
+        let found = gain(&[1.0], &[3.0], 1);
+        assert!(found.ratio == 3.0 && found.low == 0.0 && found.high.is_infinite());
+    }
+}

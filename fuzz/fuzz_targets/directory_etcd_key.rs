@@ -1,0 +1,3 @@
+#![no_main]
+
+plimsoll_fuzz::target!(plimsoll_directory::fuzz::TARGETS, "directory_etcd_key");

@@ -1,0 +1,3 @@
+#![no_main]
+
+plimsoll_fuzz::target!(plimsoll_balancer::fuzz::TARGETS, "http1_request");

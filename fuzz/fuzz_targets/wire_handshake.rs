@@ -1,0 +1,3 @@
+#![no_main]
+
+plimsoll_fuzz::target!(plimsoll_wire::fuzz::TARGETS, "wire_handshake");
