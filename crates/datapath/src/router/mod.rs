@@ -227,6 +227,18 @@ impl PacketRouter {
         flow_table::remove(&self.clones, flow, "cannot remove a cloned connection")
     }
 
+    /// Like [`Self::remove`]; what was known of it at the last moment, `None` when it was not entered (any more).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn take(&self, flow: &Flow) -> Result<Option<CloneEntry>, DatapathError> {
+        let mut bytes = [0; CLONE_ENTRY_BYTES];
+        let found = self.clones.lookup_into_and_delete(&flow.key(), &mut bytes).map_err(|error| {
+            DatapathError::of_bpf("cannot remove a cloned connection", BPF_CAPABILITIES, &error)
+        })?;
+        Ok(found.then(|| CloneEntry::from_bytes(&bytes)))
+    }
+
     /// Flows that are entered.
     #[must_use]
     pub fn entered(&self) -> usize {

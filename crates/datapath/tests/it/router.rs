@@ -112,7 +112,9 @@ fn what_is_acknowledged_goes_on_and_what_is_sent_stays() {
             assert_eq!(world.entry(&flow).last_ack, Some(ACKNOWLEDGED.wrapping_add(bytes)));
         }
         assert_eq!(world.see(&Packet::new(pair.0, pair.1, SYN)), PacketVerdict::Redirect);
-        assert!(world.router.remove(&flow).unwrap() && !world.router.remove(&flow).unwrap());
+        let (known, taken) = (world.entry(&flow), world.router.take(&flow).unwrap());
+        assert_eq!(taken.map(|entry| entry.last_ack), Some(known.last_ack));
+        assert!(world.router.take(&flow).unwrap().is_none() && !world.router.remove(&flow).unwrap());
         assert_eq!(world.see(&ack(pair, 800)), PacketVerdict::Pass);
         assert!(!world.router.lead(&flow, &NEXT_HOP).unwrap());
     }

@@ -128,24 +128,35 @@ impl Entered<'_> {
     }
 }
 
+impl Entered<'_> {
+    /// The kernel resets a client that says something; this is for one that only waits. What it has said last may not have been
+    /// seen, so it is asked, too: its answer meets no socket.
+    fn tell_the_end(&self, last_ack: u32, expected_seq: u32) {
+        let told = tcp::reset(&self.flow, last_ack, expected_seq)
+            .and_then(|()| tcp::ask_numbers(&self.flow, plimsoll_datapath::now_ns() as u32));
+        if let Err(error) = told {
+            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
+        }
+    }
+}
+
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         if self.closing {
             self.shared.originals.leave(&self.original);
             return;
         }
-        let entry = self.in_doubt.then(|| self.shared.router.get(&self.flow).ok().flatten()).flatten();
-        if let Err(error) = self.shared.router.remove(&self.flow) {
+        let entry = self.shared.router.take(&self.flow).unwrap_or_else(|error| {
             tracing::error!(%error, flow = ?self.flow, "the packet router keeps a connection");
-        }
+            None
+        });
         for packet in self.shared.originals.leave(&self.original) {
             inject(&self.shared.router, &packet);
         }
-        // The kernel resets a client that says something; this is for one that only waits.
-        if let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
-            && let Err(error) = tcp::reset(&self.flow, last_ack, expected_seq)
+        if self.in_doubt
+            && let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
         {
-            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
+            self.tell_the_end(last_ack, expected_seq);
         }
     }
 }
