@@ -8,13 +8,23 @@ const KEPT: f64 = 1.0 - 1.0 / 64.0;
 pub(crate) struct FadingRatio {
     sum: f64,
     by: f64,
+    samples: f64,
 }
 
 impl FadingRatio {
+    /// Of no samples.
+    pub(crate) const NONE: Self = Self { sum: 0.0, by: 0.0, samples: 0.0 };
+
     /// Adds a sample; `by` is above 0.
     pub(crate) fn add(&mut self, value: f64, by: f64) {
         self.sum = self.sum * KEPT + value;
         self.by = self.by * KEPT + by;
+        self.samples = self.samples * KEPT + 1.0;
+    }
+
+    /// How many samples there were, older ones counted less: at most 64.
+    pub(crate) fn samples(&self) -> f64 {
+        self.samples
     }
 
     /// The ratio; `None` without a sample.

@@ -52,6 +52,7 @@
 mod costs;
 mod document;
 mod evictions;
+mod own_ratio;
 mod work;
 
 use self::costs::{AskedDocument, LearnedCosts, PricedChoice};

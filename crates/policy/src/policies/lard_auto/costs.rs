@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::document::{CopyAt, KnownDocument};
 use super::evictions::{Evictions, SeenCopy};
+use super::own_ratio::OwnRatio;
 use super::work::{Queue, WorkModel};
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::Completion;
@@ -20,8 +21,11 @@ const SAMPLES: usize = 4;
 const UNLIKELY: f64 = 0.02;
 /// How many reads a move costs that no later request shares: its own, and waits that are over before later requests come.
 const MOVE_COSTS: f64 = 8.0;
-/// What was learned of one back-end counts only where it differs from that of all by more than this factor.
-const NOISE: f64 = 1.6;
+/// So many samples of all back-ends are mixed with those of one, for hits and for reads: single reads differ more.
+const HIT_PRIOR: f64 = 8.0;
+const READ_PRIOR: f64 = 128.0;
+/// A hit that takes so many times as long as expected has waited for something else, and counts as if it had taken that.
+const LONGEST_HIT: f64 = 4.0;
 /// The largest share of reads that were evicted before, in the price of a read.
 const MOST_AGAIN: f64 = 0.95;
 
@@ -78,13 +82,20 @@ struct Sample {
     seen: Option<SeenCopy>,
 }
 
-/// What is known of a back-end.
+/// How fast a back-end is.
+#[derive(Debug, Clone, Copy)]
+struct Speed {
+    /// Response time of a hit in nanoseconds, by what is expected of the queue.
+    hit: OwnRatio,
+    /// What a read adds in nanoseconds, by position among the reads.
+    read: OwnRatio,
+}
+
+const UNKNOWN: Speed = Speed { hit: OwnRatio::new(HIT_PRIOR), read: OwnRatio::new(READ_PRIOR) };
+
+/// What else is known of a back-end.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// Response time of a hit in nanoseconds, by what is expected of the queue.
-    hit: FadingRatio,
-    /// What a read adds in nanoseconds, by position among the reads.
-    read: FadingRatio,
     samples: SmallVec<[Sample; SAMPLES]>,
     /// Reads that it began, in sixteenths: what may have evicted documents.
     clock: u32,
@@ -94,6 +105,8 @@ struct Known {
 #[derive(Default)]
 pub(super) struct LearnedCosts {
     known: Vec<Known>,
+    /// Apart, as each choice looks at all.
+    speeds: Vec<Speed>,
     work: WorkModel,
     evictions: Evictions,
     /// Over all back-ends.
@@ -121,12 +134,14 @@ impl LearnedCosts {
     pub(super) fn grow(&mut self, backends: usize) {
         if self.known.len() < backends {
             self.known.resize(backends, Known::default());
+            self.speeds.resize(backends, UNKNOWN);
         }
     }
 
     pub(super) fn forget(&mut self, b: BackendId) {
         if let Some(known) = self.known.get_mut(b.index()) {
-            *known = Known { clock: known.clock, ..Known::default() };
+            known.samples.clear();
+            self.speeds[b.index()] = UNKNOWN;
         }
         self.evictions.forget(b.index());
     }
@@ -142,27 +157,21 @@ impl LearnedCosts {
         Queue { requests, reads }
     }
 
-    /// How many times as slow `b` is as all are on average.
-    fn slowness(&self, b: BackendId) -> f64 {
+    /// Response time of a hit at `b`, by what is expected of the queue.
+    fn hit_ns(&self, b: BackendId) -> f64 {
         let all = self.hit.get().unwrap_or(1.0);
-        self.known[b.index()].hit.get().map_or(all, |own| self.unless_noise(own, all))
+        self.speeds[b.index()].hit.beside(all, !self.has(AutoRule::Noise))
     }
 
     /// How long a request would take for a document that `b` has.
     fn wait_ns(&self, b: BackendId, view: &ClusterView) -> f64 {
         let Queue { requests, reads } = self.queue(b, view);
-        self.work.positions(Queue { requests: requests + 1.0, reads }) * self.slowness(b)
+        self.work.positions(Queue { requests: requests + 1.0, reads }) * self.hit_ns(b)
     }
 
     fn read_ns(&self, b: BackendId) -> f64 {
         let all = self.read.get().unwrap_or(0.0).max(0.0);
-        self.known[b.index()].read.get().map_or(all, |own| self.unless_noise(own.max(0.0), all))
-    }
-
-    /// What was learned of one back-end, unless it differs from that of all as it may by chance.
-    fn unless_noise(&self, own: f64, all: f64) -> f64 {
-        let differs = own >= all * NOISE || own * NOISE <= all;
-        if differs || !self.has(AutoRule::Noise) { own } else { all }
+        self.speeds[b.index()].read.beside(all, !self.has(AutoRule::Noise)).max(0.0)
     }
 
     /// How much longer it takes where the document has to be read.
@@ -300,29 +309,28 @@ impl LearnedCosts {
         let answered = completion.outcome == Outcome::Completed;
         let took_ns = response_time.as_nanos() as f64;
         let began = Time::from_nanos(now.as_nanos().saturating_sub(response_time.as_nanos()));
-        let (slowness, read_ns) = (self.slowness(b), self.read_ns(b));
+        let (each_ns, read_ns) = (self.hit_ns(b), self.read_ns(b));
         let known = &mut self.known[b.index()];
         let read = self.reads.end(target, b, began);
         let at = known.samples.iter().position(|sample| sample.target == target && sample.at == began);
         let sample = at.map(|at| known.samples.swap_remove(at));
         if let Some(sample) = sample.filter(|_| answered) {
-            self.learn_from(b, &sample, took_ns, slowness, read_ns);
+            self.learn_from(b, &sample, took_ns, each_ns, read_ns);
         }
         let Some(read) = read else { return false };
         if answered && read.likelihood >= 1.0 {
-            self.learn_read(b, took_ns - slowness * read.queue_position, read.position);
+            self.learn_read(b, took_ns - each_ns * read.queue_position, read.position);
         }
         true
     }
 
     fn learn_read(&mut self, b: BackendId, read_ns: f64, position: f64) {
-        let known = &mut self.known[b.index()];
-        known.read.add(read_ns, position);
+        self.speeds[b.index()].read.add(read_ns, position);
         self.read.add(read_ns, position);
     }
 
-    fn learn_from(&mut self, b: BackendId, sample: &Sample, took_ns: f64, slowness: f64, read_ns: f64) {
-        let hit_ns = slowness * self.work.positions(sample.queue);
+    fn learn_from(&mut self, b: BackendId, sample: &Sample, took_ns: f64, each_ns: f64, read_ns: f64) {
+        let hit_ns = each_ns * self.work.positions(sample.queue);
         let fetch_ns = read_ns * sample.read_position;
         let known_hit = self.hit.get().is_some();
         if let Some(seen) = sample.seen
@@ -338,8 +346,9 @@ impl LearnedCosts {
         }
         self.work.add(sample.queue, took_ns);
         let expected = self.work.positions(sample.queue);
-        let known = &mut self.known[b.index()];
-        known.hit.add(took_ns, expected);
+        let longest_ns = self.hit.get().map_or(took_ns, |all| LONGEST_HIT * all * expected);
+        let took_ns = took_ns.min(longest_ns);
+        self.speeds[b.index()].hit.add(took_ns, expected);
         self.hit.add(took_ns, expected);
     }
 
