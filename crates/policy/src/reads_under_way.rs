@@ -45,16 +45,10 @@ pub(crate) struct ReadsUnderWay {
 }
 
 impl ReadsUnderWay {
-    /// How many `b` is expected to have.
+    /// How many `b` is expected to have, and how many requests are expected to wait for these.
     #[inline]
-    pub(crate) fn at(&self, b: BackendId) -> f64 {
-        self.by_backend.get(b.index()).map_or(0.0, |of| of.expected)
-    }
-
-    /// Requests that are expected to wait for one at `b`.
-    #[inline]
-    pub(crate) fn waiting_at(&self, b: BackendId) -> f64 {
-        self.by_backend.get(b.index()).map_or(0.0, |of| of.expected + f64::from(of.joined))
+    pub(crate) fn at(&self, b: BackendId) -> (f64, f64) {
+        self.by_backend.get(b.index()).map_or((0.0, 0.0), |of| (of.expected, of.expected + f64::from(of.joined)))
     }
 
     /// Requests that are expected to wait for one anywhere.
@@ -128,13 +122,13 @@ mod tests {
         let read = Read { at, queue_position: 1.0, position: 1.0, likelihood: 0.5, joined: 0 };
         reads.begin(target, b, read);
         reads.begin(target, b, Read { at: Time::from_nanos(6), ..read });
-        assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), (0.5, 0.5, Some(&read)));
+        assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), ((0.5, 0.5), 0.5, Some(&read)));
         reads.join(target, b);
         reads.join(TargetId(8), b);
-        assert_eq!((reads.waiting_at(b), reads.waiting()), (1.5, 1.5));
+        assert_eq!((reads.at(b), reads.waiting()), ((0.5, 1.5), 1.5));
         assert_eq!(reads.end(target, b, Time::from_nanos(6)), None, "one that joined it");
         assert_eq!(reads.end(target, BackendId(9), at), None);
         assert_eq!(reads.end(target, b, at), Some(Read { joined: 1, ..read }));
-        assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), (0.0, 0.0, None));
+        assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), ((0.0, 0.0), 0.0, None));
     }
 }

@@ -17,6 +17,8 @@ use crate::time::Time;
 const EQUAL: f64 = 1.0 - 1e-6;
 /// Requests of each back-end whose response times are learned from, at once.
 const SAMPLES: usize = 4;
+/// Back-ends that are looked at for each choice.
+const MOST_LOOKED_AT: u32 = 64;
 /// Less likely reads are none.
 const UNLIKELY: f64 = 0.02;
 /// How many reads a move costs that no later request shares: its own, and waits that are over before later requests come.
@@ -101,6 +103,17 @@ struct Known {
     clock: u32,
 }
 
+/// What was learned of all back-ends, looked up once for each choice.
+#[derive(Debug, Clone, Copy)]
+struct OfAll {
+    hit_ns: f64,
+    read_ns: f64,
+    /// Whether differences of single back-ends count that may be chance.
+    exact: bool,
+    /// Whether reads hold up hits.
+    hold_up: bool,
+}
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct LearnedCosts {
@@ -150,33 +163,42 @@ impl LearnedCosts {
         self.known[b.index()].clock
     }
 
+    fn of_all(&self) -> OfAll {
+        OfAll {
+            hit_ns: self.hit.get().unwrap_or(1.0),
+            read_ns: self.read.get().unwrap_or(0.0).max(0.0),
+            exact: !self.has(AutoRule::Noise),
+            hold_up: self.has(AutoRule::HoldUp),
+        }
+    }
+
     /// What waits at `b` for no read.
-    fn queue(&self, b: BackendId, view: &ClusterView) -> Queue {
-        let requests = (f64::from(view.load(b)) - self.reads.waiting_at(b)).max(0.0);
-        let reads = if self.has(AutoRule::HoldUp) { self.reads.at(b) } else { 0.0 };
-        Queue { requests, reads }
+    #[inline]
+    fn queue(&self, b: BackendId, hold_up: bool, view: &ClusterView) -> Queue {
+        let (reads, waiting) = self.reads.at(b);
+        let requests = (f64::from(view.load(b)) - waiting).max(0.0);
+        Queue { requests, reads: if hold_up { reads } else { 0.0 } }
+    }
+
+    /// How long a request would take for a document that `b` has, and how much longer where it has to be read.
+    #[inline]
+    fn wait_and_fetch_ns(&self, b: BackendId, all: &OfAll, view: &ClusterView) -> (f64, f64) {
+        let (reads, waiting) = self.reads.at(b);
+        let requests = (f64::from(view.load(b)) - waiting).max(0.0) + 1.0;
+        let queue = Queue { requests, reads: if all.hold_up { reads } else { 0.0 } };
+        let speed = &self.speeds[b.index()];
+        let wait_ns = self.work.positions(queue) * speed.hit.beside(all.hit_ns, all.exact);
+        (wait_ns, (reads + 1.0) * speed.read.beside(all.read_ns, all.exact).max(0.0))
     }
 
     /// Response time of a hit at `b`, by what is expected of the queue.
     fn hit_ns(&self, b: BackendId) -> f64 {
-        let all = self.hit.get().unwrap_or(1.0);
-        self.speeds[b.index()].hit.beside(all, !self.has(AutoRule::Noise))
-    }
-
-    /// How long a request would take for a document that `b` has.
-    fn wait_ns(&self, b: BackendId, view: &ClusterView) -> f64 {
-        let Queue { requests, reads } = self.queue(b, view);
-        self.work.positions(Queue { requests: requests + 1.0, reads }) * self.hit_ns(b)
+        self.speeds[b.index()].hit.beside(self.hit.get().unwrap_or(1.0), !self.has(AutoRule::Noise))
     }
 
     fn read_ns(&self, b: BackendId) -> f64 {
         let all = self.read.get().unwrap_or(0.0).max(0.0);
         self.speeds[b.index()].read.beside(all, !self.has(AutoRule::Noise)).max(0.0)
-    }
-
-    /// How much longer it takes where the document has to be read.
-    fn fetch_ns(&self, b: BackendId) -> f64 {
-        (self.reads.at(b) + 1.0) * self.read_ns(b)
     }
 
     /// How many reads another copy costs: one, and as many as follow from what it evicts and what that evicts in turn; squared, as it stays
@@ -196,31 +218,51 @@ impl LearnedCosts {
     }
 
     /// How long a request waits in the mean.
-    fn mean_ns(&self, view: &ClusterView) -> f64 {
+    fn mean_ns(&self, all: &OfAll, view: &ClusterView) -> f64 {
         let waiting = (view.total_load() as f64 - self.reads.waiting()).max(0.0);
         let each = view.eligible().max(1) as f64;
-        self.work.positions(Queue { requests: waiting / each, reads: 0.0 }) * self.hit.get().unwrap_or(1.0)
+        self.work.positions(Queue { requests: waiting / each, reads: 0.0 }) * all.hit_ns
     }
 
-    /// The back-end that takes requests with the least cost, ties in turn.
-    fn least(&self, view: &ClusterView, cost: impl Fn(BackendId) -> f64) -> Option<(BackendId, f64)> {
+    /// Of the back-ends that take requests and have no copy the one with the least cost, ties in turn, where a read counts as `price`
+    /// ones. In a large cluster the next ones in turn stand for all.
+    fn least(
+        &self,
+        document: &KnownDocument,
+        price: f64,
+        all: &OfAll,
+        view: &ClusterView,
+    ) -> Option<(BackendId, f64)> {
         let start = if self.turn < view.len() { self.turn } else { 0 };
-        let mut best: Option<(BackendId, f64)> = None;
+        let mut best: Option<BackendId> = None;
+        let (mut below, mut least, mut looked_at) = (f64::INFINITY, f64::INFINITY, 0);
         for b in (start..view.len()).chain(0..start).map(BackendId::new) {
-            if view.is_eligible(b) {
-                let cost = cost(b);
-                if best.is_none_or(|(_, least)| cost < least * EQUAL) {
-                    best = Some((b, cost));
-                }
+            if !view.is_eligible(b) {
+                continue;
+            }
+            let (wait_ns, fetch_ns) = self.wait_and_fetch_ns(b, all, view);
+            let cost_ns = wait_ns + fetch_ns * price;
+            if cost_ns < below && !document.copies.iter().any(|copy| copy.backend == b) {
+                (best, least, below) = (Some(b), cost_ns, cost_ns * EQUAL);
+            }
+            looked_at += 1;
+            if looked_at == MOST_LOOKED_AT {
+                break;
             }
         }
-        best
+        best.map(|b| (b, least))
     }
 
     /// What a request costs at a copy, and what is expected to happen there.
-    fn at_copy(&self, of: &AskedDocument, copy: &CopyAt, view: &ClusterView) -> (f64, PricedChoice) {
+    fn at_copy(
+        &self,
+        of: &AskedDocument,
+        copy: &CopyAt,
+        all: &OfAll,
+        view: &ClusterView,
+    ) -> (f64, PricedChoice) {
         let backend = copy.backend;
-        let wait_ns = self.wait_ns(backend, view);
+        let (wait_ns, fetch_ns) = self.wait_and_fetch_ns(backend, all, view);
         let there = PricedChoice { backend, new: false, likelihood: 0.0, seen: None, joins: false };
         if copy.reading {
             let joins = self.has(AutoRule::Joining);
@@ -232,7 +274,7 @@ impl LearnedCosts {
         if likelihood < UNLIKELY {
             return (wait_ns, PricedChoice { seen, ..there });
         }
-        (wait_ns + likelihood * self.fetch_ns(backend), PricedChoice { seen, likelihood, ..there })
+        (wait_ns + likelihood * fetch_ns, PricedChoice { seen, likelihood, ..there })
     }
 
     /// Rules 1 to 5; `None` when no back-end takes requests.
@@ -242,26 +284,22 @@ impl LearnedCosts {
         document: &KnownDocument,
         view: &ClusterView,
     ) -> Option<PricedChoice> {
+        let all = self.of_all();
         let new = |backend| PricedChoice { backend, new: true, likelihood: 1.0, seen: None, joins: false };
         // Of equal ones the one used last, so that a copy that is not needed is not used.
-        let copies = document.copies.iter().rev().map(|copy| self.at_copy(of, copy, view));
+        let copies = document.copies.iter().rev().map(|copy| self.at_copy(of, copy, &all, view));
         let best = copies.reduce(|best, other| if other.0 < best.0 { other } else { best });
         let Some((cost_ns, there)) = best else {
-            let least = self.least(view, |b| self.wait_ns(b, view) + self.fetch_ns(b));
-            return least.map(|(b, _)| new(b));
+            return self.least(document, 1.0, &all, view).map(|(b, _)| new(b));
         };
         let has_it = 1.0 - there.likelihood;
-        let margin_ns = if self.has(AutoRule::Margin) { self.mean_ns(view) * has_it } else { 0.0 };
+        let margin_ns = if self.has(AutoRule::Margin) { self.mean_ns(&all, view) * has_it } else { 0.0 };
         if cost_ns <= margin_ns {
             return Some(there);
         }
         let shared_by = if self.has(AutoRule::Share) { 1.0 + of.recent } else { 1.0 };
         let price = there.likelihood + has_it * MOVE_COSTS * self.room() / shared_by;
-        let cost = |b: BackendId| {
-            let has_copy = document.copies.iter().any(|copy| copy.backend == b);
-            if has_copy { f64::INFINITY } else { self.wait_ns(b, view) + self.fetch_ns(b) * price }
-        };
-        let other = self.least(view, cost).filter(|&(_, cost)| cost_ns > cost + margin_ns);
+        let other = self.least(document, price, &all, view).filter(|&(_, cost)| cost_ns > cost + margin_ns);
         Some(other.map_or(there, |(p, _)| new(p)))
     }
 
@@ -277,9 +315,9 @@ impl LearnedCosts {
         if chosen.new {
             self.turn = b.index() + 1;
         }
-        let mut queue = self.queue(b, view);
+        let mut queue = self.queue(b, self.has(AutoRule::HoldUp), view);
         queue.requests = queue.requests.max(1.0);
-        let read_position = self.reads.at(b) + 1.0;
+        let read_position = self.reads.at(b).0 + 1.0;
         let known = &mut self.known[b.index()];
         known.clock = known.clock.wrapping_add((16.0 * chosen.likelihood) as u32);
         if chosen.joins {
