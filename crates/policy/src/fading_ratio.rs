@@ -12,9 +12,6 @@ pub(crate) struct FadingRatio {
 }
 
 impl FadingRatio {
-    /// Of no samples.
-    pub(crate) const NONE: Self = Self { sum: 0.0, by: 0.0, samples: 0.0 };
-
     /// Adds a sample; `by` is above 0.
     pub(crate) fn add(&mut self, value: f64, by: f64) {
         self.sum = self.sum * KEPT + value;

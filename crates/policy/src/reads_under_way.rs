@@ -48,7 +48,9 @@ impl ReadsUnderWay {
     /// How many `b` is expected to have, and how many requests are expected to wait for these.
     #[inline]
     pub(crate) fn at(&self, b: BackendId) -> (f64, f64) {
-        self.by_backend.get(b.index()).map_or((0.0, 0.0), |of| (of.expected, of.expected + f64::from(of.joined)))
+        self.by_backend
+            .get(b.index())
+            .map_or((0.0, 0.0), |of| (of.expected, of.expected + f64::from(of.joined)))
     }
 
     /// Requests that are expected to wait for one anywhere.

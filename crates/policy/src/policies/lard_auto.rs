@@ -4,8 +4,9 @@
 //! the operator.
 //!
 //! ```text
-//! learned by back-end b, from completions (older ones fade); it counts where it differs from the mean of all by more than 1.6 times:
-//!     hit[b]      <- response time of a request whose document b has, over what is expected of the queue
+//! learned by back-end b, from completions (older ones fade), mixed with what was learned of all as if that were 8 more hits and 128 more
+//! reads; it counts where it differs from the mean of all by more than 1.6 times:
+//!     hit[b]      <- response time of a request whose document b has, at most 4 times what was expected, over what is expected of the queue
 //!     read[b]     <- what a request longer took whose document b had to read, over its position among b's reads
 //! learned over all back-ends:
 //!     queue(n, m) <- a * n + c * m: response time with n requests that wait for no read, and m reads under way
@@ -49,13 +50,16 @@
 //! A slow back-end has a large `hit`, one with a slow or busy disk a large `fetch`: unequal back-ends need no weights, and weights play no part
 //! but that 0 takes no requests. It is all arithmetic on what the front-end has counted: no clock, no random numbers.
 
+mod auto_rule;
+mod choice;
 mod costs;
 mod document;
 mod evictions;
 mod own_ratio;
 mod work;
 
-use self::costs::{AskedDocument, LearnedCosts, PricedChoice};
+use self::choice::{AskedDocument, PricedChoice};
+use self::costs::LearnedCosts;
 use self::document::KnownDocument;
 use crate::capability::ShowsState;
 use crate::cluster::{BackendId, Change, ClusterView, Health};

@@ -2,6 +2,8 @@
 
 use smallvec::SmallVec;
 
+use super::auto_rule::AutoRule;
+use super::choice::{AskedDocument, PricedChoice};
 use super::document::{CopyAt, KnownDocument};
 use super::evictions::{Evictions, SeenCopy};
 use super::own_ratio::OwnRatio;
@@ -31,49 +33,6 @@ const LONGEST_HIT: f64 = 4.0;
 /// The largest share of reads that were evicted before, in the price of a read.
 const MOST_AGAIN: f64 = 0.95;
 
-/// A rule that can be left out, to see what it is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AutoRule {
-    /// Documents may have been evicted.
-    Evictions = 1,
-    /// Reads may hold up hits.
-    HoldUp = 2,
-    /// Requests for a document under read wait for the read, and not in the queue.
-    Joining = 4,
-    /// Back-ends differ by chance.
-    Noise = 8,
-    /// A read evicts what may be read again.
-    Room = 16,
-    /// Later requests share the price of a move.
-    Share = 32,
-    /// A move must save as much as requests wait in the mean.
-    Margin = 64,
-}
-
-/// What is asked.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AskedDocument {
-    pub(super) target: TargetId,
-    pub(super) size_bytes: Option<u64>,
-    /// Requests for it lately.
-    pub(super) recent: f64,
-    pub(super) now: Time,
-}
-
-/// A choice.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PricedChoice {
-    pub(super) backend: BackendId,
-    /// Whether the back-end gets a copy that it did not have.
-    pub(super) new: bool,
-    /// How likely it has to read the document.
-    pub(super) likelihood: f64,
-    /// How the document looks there, where it may have been evicted.
-    pub(super) seen: Option<SeenCopy>,
-    /// It waits for a read that is under way.
-    pub(super) joins: bool,
-}
-
 /// A request whose response time will be learned from.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
@@ -84,8 +43,8 @@ struct Sample {
     seen: Option<SeenCopy>,
 }
 
-/// How fast a back-end is.
-#[derive(Debug, Clone, Copy)]
+/// How fast a back-end is, as far as it counts.
+#[derive(Debug, Clone, Copy, Default)]
 struct Speed {
     /// Response time of a hit in nanoseconds, by what is expected of the queue.
     hit: OwnRatio,
@@ -93,11 +52,12 @@ struct Speed {
     read: OwnRatio,
 }
 
-const UNKNOWN: Speed = Speed { hit: OwnRatio::new(HIT_PRIOR), read: OwnRatio::new(READ_PRIOR) };
-
 /// What else is known of a back-end.
 #[derive(Debug, Clone, Default)]
 struct Known {
+    /// What its speed follows from.
+    hit: FadingRatio,
+    read: FadingRatio,
     samples: SmallVec<[Sample; SAMPLES]>,
     /// Reads that it began, in sixteenths: what may have evicted documents.
     clock: u32,
@@ -147,14 +107,14 @@ impl LearnedCosts {
     pub(super) fn grow(&mut self, backends: usize) {
         if self.known.len() < backends {
             self.known.resize(backends, Known::default());
-            self.speeds.resize(backends, UNKNOWN);
+            self.speeds.resize(backends, Speed::default());
         }
     }
 
     pub(super) fn forget(&mut self, b: BackendId) {
         if let Some(known) = self.known.get_mut(b.index()) {
-            known.samples.clear();
-            self.speeds[b.index()] = UNKNOWN;
+            *known = Known { clock: known.clock, ..Known::default() };
+            self.speeds[b.index()] = Speed::default();
         }
         self.evictions.forget(b.index());
     }
@@ -172,33 +132,28 @@ impl LearnedCosts {
         }
     }
 
-    /// What waits at `b` for no read.
-    #[inline]
-    fn queue(&self, b: BackendId, hold_up: bool, view: &ClusterView) -> Queue {
+    /// What waits at `b` for no read, and the reads.
+    #[inline(always)]
+    fn queue(&self, b: BackendId, hold_up: bool, view: &ClusterView) -> (Queue, f64) {
         let (reads, waiting) = self.reads.at(b);
         let requests = (f64::from(view.load(b)) - waiting).max(0.0);
-        Queue { requests, reads: if hold_up { reads } else { 0.0 } }
+        (Queue { requests, reads: if hold_up { reads } else { 0.0 } }, reads)
     }
 
     /// How long a request would take for a document that `b` has, and how much longer where it has to be read.
-    #[inline]
+    #[inline(always)]
     fn wait_and_fetch_ns(&self, b: BackendId, all: &OfAll, view: &ClusterView) -> (f64, f64) {
-        let (reads, waiting) = self.reads.at(b);
-        let requests = (f64::from(view.load(b)) - waiting).max(0.0) + 1.0;
-        let queue = Queue { requests, reads: if all.hold_up { reads } else { 0.0 } };
-        let speed = &self.speeds[b.index()];
-        let wait_ns = self.work.positions(queue) * speed.hit.beside(all.hit_ns, all.exact);
-        (wait_ns, (reads + 1.0) * speed.read.beside(all.read_ns, all.exact).max(0.0))
+        let (mut queue, reads) = self.queue(b, all.hold_up, view);
+        queue.requests += 1.0;
+        let (hit_ns, read_ns) = self.each_ns(b, all);
+        (self.work.positions(queue) * hit_ns, (reads + 1.0) * read_ns)
     }
 
-    /// Response time of a hit at `b`, by what is expected of the queue.
-    fn hit_ns(&self, b: BackendId) -> f64 {
-        self.speeds[b.index()].hit.beside(self.hit.get().unwrap_or(1.0), !self.has(AutoRule::Noise))
-    }
-
-    fn read_ns(&self, b: BackendId) -> f64 {
-        let all = self.read.get().unwrap_or(0.0).max(0.0);
-        self.speeds[b.index()].read.beside(all, !self.has(AutoRule::Noise)).max(0.0)
+    /// Response time of a hit at `b`, by what is expected of the queue, and what a read adds, by its position.
+    #[inline(always)]
+    fn each_ns(&self, b: BackendId, all: &OfAll) -> (f64, f64) {
+        let Speed { hit, read } = &self.speeds[b.index()];
+        (hit.beside(all.hit_ns, all.exact), read.beside(all.read_ns, all.exact).max(0.0))
     }
 
     /// How many reads another copy costs: one, and as many as follow from what it evicts and what that evicts in turn; squared, as it stays
@@ -212,9 +167,9 @@ impl LearnedCosts {
     }
 
     /// What is left of a reading under way.
-    fn rest_ns(&self, target: TargetId, b: BackendId, now: Time) -> f64 {
-        let Some(read) = self.reads.get(target, b) else { return 0.0 };
-        (read.position * self.read_ns(b) - now.since(read.at).as_nanos() as f64).max(0.0)
+    fn rest_ns(&self, of: &AskedDocument, b: BackendId, all: &OfAll) -> f64 {
+        let Some(read) = self.reads.get(of.target, b) else { return 0.0 };
+        (read.position * self.each_ns(b, all).1 - of.now.since(read.at).as_nanos() as f64).max(0.0)
     }
 
     /// How long a request waits in the mean.
@@ -266,7 +221,7 @@ impl LearnedCosts {
         let there = PricedChoice { backend, new: false, likelihood: 0.0, seen: None, joins: false };
         if copy.reading {
             let joins = self.has(AutoRule::Joining);
-            return (wait_ns + self.rest_ns(of.target, backend, of.now), PricedChoice { joins, ..there });
+            return (wait_ns + self.rest_ns(of, backend, all), PricedChoice { joins, ..there });
         }
         let seen = SeenCopy::new(self.clock(backend).wrapping_sub(copy.clock), of.size_bytes);
         let seen = seen.filter(|_| self.has(AutoRule::Evictions));
@@ -315,9 +270,9 @@ impl LearnedCosts {
         if chosen.new {
             self.turn = b.index() + 1;
         }
-        let mut queue = self.queue(b, self.has(AutoRule::HoldUp), view);
+        let (mut queue, reads) = self.queue(b, self.has(AutoRule::HoldUp), view);
         queue.requests = queue.requests.max(1.0);
-        let read_position = self.reads.at(b).0 + 1.0;
+        let read_position = reads + 1.0;
         let known = &mut self.known[b.index()];
         known.clock = known.clock.wrapping_add((16.0 * chosen.likelihood) as u32);
         if chosen.joins {
@@ -347,7 +302,7 @@ impl LearnedCosts {
         let answered = completion.outcome == Outcome::Completed;
         let took_ns = response_time.as_nanos() as f64;
         let began = Time::from_nanos(now.as_nanos().saturating_sub(response_time.as_nanos()));
-        let (each_ns, read_ns) = (self.hit_ns(b), self.read_ns(b));
+        let (each_ns, read_ns) = self.each_ns(b, &self.of_all());
         let known = &mut self.known[b.index()];
         let read = self.reads.end(target, b, began);
         let at = known.samples.iter().position(|sample| sample.target == target && sample.at == began);
@@ -363,7 +318,9 @@ impl LearnedCosts {
     }
 
     fn learn_read(&mut self, b: BackendId, read_ns: f64, position: f64) {
-        self.speeds[b.index()].read.add(read_ns, position);
+        let known = &mut self.known[b.index()];
+        known.read.add(read_ns, position);
+        self.speeds[b.index()].read = OwnRatio::of(&known.read, READ_PRIOR);
         self.read.add(read_ns, position);
     }
 
@@ -386,7 +343,9 @@ impl LearnedCosts {
         let expected = self.work.positions(sample.queue);
         let longest_ns = self.hit.get().map_or(took_ns, |all| LONGEST_HIT * all * expected);
         let took_ns = took_ns.min(longest_ns);
-        self.speeds[b.index()].hit.add(took_ns, expected);
+        let known = &mut self.known[b.index()];
+        known.hit.add(took_ns, expected);
+        self.speeds[b.index()].hit = OwnRatio::of(&known.hit, HIT_PRIOR);
         self.hit.add(took_ns, expected);
     }
 

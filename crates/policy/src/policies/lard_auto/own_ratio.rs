@@ -5,36 +5,27 @@ use crate::fading_ratio::FadingRatio;
 /// It counts only where it differs from that of all by more than this factor.
 const NOISE: f64 = 1.6;
 
-/// A ratio of one back-end. What it says is computed when it is learned, since every choice looks at those of all back-ends.
-#[derive(Debug, Clone, Copy)]
+/// A ratio of one back-end, as every choice looks at it: small, and computed when it is learned.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OwnRatio {
-    learned: FadingRatio,
-    /// So many samples of all are mixed with its own.
-    prior: f64,
     own: f64,
-    /// How much of it is its own.
+    /// How much of it is its own; the rest is that of all.
     share: f64,
 }
 
 impl OwnRatio {
-    /// Nothing is known.
-    pub(super) const fn new(prior: f64) -> Self {
-        Self { learned: FadingRatio::NONE, prior, own: 0.0, share: 0.0 }
-    }
-
-    /// Adds a sample; `by` is above 0.
-    pub(super) fn add(&mut self, value: f64, by: f64) {
-        self.learned.add(value, by);
-        self.own = self.learned.get().unwrap_or(0.0);
-        self.share = self.learned.samples() / (self.learned.samples() + self.prior);
+    /// This was learned; so many samples of all (`prior`) are mixed with it.
+    pub(super) fn of(learned: &FadingRatio, prior: f64) -> Self {
+        let samples = learned.samples();
+        learned.get().map_or(Self::default(), |own| Self { own, share: samples / (samples + prior) })
     }
 
     /// The ratio, where that of all is `all`; differences that may be chance count only if `exact`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn beside(&self, all: f64, exact: bool) -> f64 {
         let mixed = all + (self.own - all) * self.share;
-        let differs = mixed >= all * NOISE || mixed * NOISE <= all;
-        if differs || exact { mixed } else { all }
+        let differs = (mixed >= all * NOISE) | (mixed * NOISE <= all);
+        if differs | exact { mixed } else { all }
     }
 }
 
@@ -44,13 +35,15 @@ mod tests {
 
     #[test]
     fn few_samples_and_small_differences_do_not_count() {
-        let mut ratio = OwnRatio::new(8.0);
-        assert_eq!(ratio.beside(5.0, true), 5.0);
-        ratio.add(20.0, 1.0);
-        assert_eq!(ratio.beside(5.0, false), 5.0, "one sample of nine is four times as large");
-        assert!((6.6..6.7).contains(&ratio.beside(5.0, true)), "{ratio:?}");
-        (0..100).for_each(|_| ratio.add(20.0, 1.0));
-        assert!(ratio.beside(5.0, false) > 15.0, "{ratio:?}");
-        assert_eq!(ratio.beside(17.0, false), 17.0);
+        let mut learned = FadingRatio::default();
+        assert_eq!(OwnRatio::of(&learned, 8.0).beside(5.0, true), 5.0);
+        learned.add(20.0, 1.0);
+        let one = OwnRatio::of(&learned, 8.0);
+        assert_eq!(one.beside(5.0, false), 5.0, "one sample of nine is four times as large");
+        assert!((6.6..6.7).contains(&one.beside(5.0, true)), "{one:?}");
+        (0..100).for_each(|_| learned.add(20.0, 1.0));
+        let many = OwnRatio::of(&learned, 8.0);
+        assert!(many.beside(5.0, false) > 15.0, "{many:?}");
+        assert_eq!(many.beside(17.0, false), 17.0);
     }
 }

@@ -1,0 +1,20 @@
+//! The rules, which a study leaves out one by one.
+
+/// A rule that can be left out, to see what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AutoRule {
+    /// Documents may have been evicted.
+    Evictions = 1,
+    /// Reads may hold up hits.
+    HoldUp = 2,
+    /// Requests for a document under read wait for the read, and not in the queue.
+    Joining = 4,
+    /// Back-ends differ by chance.
+    Noise = 8,
+    /// A read evicts what may be read again.
+    Room = 16,
+    /// Later requests share the price of a move.
+    Share = 32,
+    /// A move must save as much as requests wait in the mean.
+    Margin = 64,
+}
