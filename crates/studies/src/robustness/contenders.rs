@@ -54,6 +54,8 @@ pub const ABLATIONS: &[(u32, &str)] = &[
     (16, "room"),
     (32, "share"),
     (64, "margin"),
+    (128, "mixing"),
+    (256, "long hits"),
 ];
 
 /// `lard_auto` without each of its rules.

@@ -17,4 +17,8 @@ pub(super) enum AutoRule {
     Share = 32,
     /// A move must save as much as requests wait in the mean.
     Margin = 64,
+    /// What was learned of one back-end is mixed with what was learned of all.
+    Mixing = 128,
+    /// Hits that take long have waited for something else.
+    LongHits = 256,
 }

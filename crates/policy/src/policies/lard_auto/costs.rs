@@ -318,9 +318,10 @@ impl LearnedCosts {
     }
 
     fn learn_read(&mut self, b: BackendId, read_ns: f64, position: f64) {
+        let prior = if self.has(AutoRule::Mixing) { READ_PRIOR } else { 0.0 };
         let known = &mut self.known[b.index()];
         known.read.add(read_ns, position);
-        self.speeds[b.index()].read = OwnRatio::of(&known.read, READ_PRIOR);
+        self.speeds[b.index()].read = OwnRatio::of(&known.read, prior);
         self.read.add(read_ns, position);
     }
 
@@ -341,11 +342,13 @@ impl LearnedCosts {
         }
         self.work.add(sample.queue, took_ns);
         let expected = self.work.positions(sample.queue);
-        let longest_ns = self.hit.get().map_or(took_ns, |all| LONGEST_HIT * all * expected);
+        let usual_ns = self.hit.get().filter(|_| self.has(AutoRule::LongHits));
+        let longest_ns = usual_ns.map_or(took_ns, |all| LONGEST_HIT * all * expected);
         let took_ns = took_ns.min(longest_ns);
+        let prior = if self.has(AutoRule::Mixing) { HIT_PRIOR } else { 0.0 };
         let known = &mut self.known[b.index()];
         known.hit.add(took_ns, expected);
-        self.speeds[b.index()].hit = OwnRatio::of(&known.hit, HIT_PRIOR);
+        self.speeds[b.index()].hit = OwnRatio::of(&known.hit, prior);
         self.hit.add(took_ns, expected);
     }
 
