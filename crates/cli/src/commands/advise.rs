@@ -9,7 +9,7 @@ use plimsoll_sim::hardware::HardwareSpec;
 use plimsoll_sim::models::lard;
 use plimsoll_studies::Workload;
 use plimsoll_studies::advise::{
-    Advice, AdviseQuestion, TargetLoad, USUAL_MOST_REQUESTS, advice_json, advice_report, advise,
+    Advice, AdviseError, AdviseQuestion, TargetLoad, USUAL_MOST_REQUESTS, advice_json, advice_report, advise,
     advise_requests, plimsoll_toml,
 };
 
@@ -158,7 +158,10 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let bar = output::Bar::new(advise_requests(workload.trace.len(), &question));
     let advice = advise(&workload, &question, &bar);
     bar.finish();
-    let advice = advice.map_err(|error| CliError::Failed(format!("{}: {error}", workload.name)))?;
+    let advice = advice.map_err(|error| match error {
+        AdviseError::Load { .. } => CliError::Usage(error.to_string()),
+        error => CliError::Failed(format!("{}: {error}", workload.name)),
+    })?;
     let written = out.as_ref().map_or(Ok(()), |out| write(out, &workload, &advice));
     let out = out.as_ref().filter(|_| written.is_ok());
     if args.json {

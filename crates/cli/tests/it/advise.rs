@@ -61,8 +61,9 @@ fn logs_that_lead_to_no_advice_are_refused() {
 
 #[test]
 fn questions_that_make_no_sense_are_refused() {
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["--target-load", "many"], "such as 3x"),
+        (&["--target-load", "1000000000"], "expected 0.001 to"),
         (&["--p99", "0"], "above 0"),
         (&["--memory", "0"], "--memory"),
         (&["--backends", "0"], "--backends"),

@@ -2,6 +2,7 @@
 //! back with the first one that is not.
 
 use std::cell::Cell;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -18,6 +19,7 @@ use super::super::serve::{AfterAnswer, Answer, Session};
 use super::access::RequestEnd;
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
+use super::fresh::all_taken;
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::node_closing::{NodeClosing, target_of};
 use super::shared::CloneShared;
@@ -110,7 +112,11 @@ impl<'a> KeptClone<'a> {
             };
         }
         let Some(mut client) = slot.take() else { return };
-        let whole = then == AfterAnswer::Close;
+        // The original stops leading packets here soon after it has heard that it is closed.
+        let limit = self.shared.config.write_timeout;
+        let is_here = || matches!(client.stream.take_error(), Ok(None));
+        let whole =
+            then == AfterAnswer::Close && all_taken(client.stream.as_fd(), limit, is_here).await;
         if whole {
             client.finish().await;
         } else {

@@ -155,6 +155,27 @@ fn a_client_that_ends_its_side_gets_what_another_node_has() {
     assert_eq!(world.node(0).stats().lost, 0);
 }
 
+/// Longer than a connection that its clone has ended is known.
+const LONG: Duration = Duration::from_secs(7);
+
+#[test]
+fn a_client_that_reads_late_gets_all_of_the_last_answer() {
+    let world = keeping(false);
+    world.lead_to(0);
+    let [path] = &documents_at(&world, 1, 300_000, 1)[..] else { panic!("one document") };
+    let mut client = world.connect();
+    rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).unwrap();
+    client.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+    std::thread::sleep(LONG);
+    let answer = client.answer(false);
+    assert!(is_document(path, &answer.body) && answer.backend == world.name(1));
+    let (rest, end) = client.rest();
+    assert!(rest.is_empty() && end.is_ok(), "{end:?}");
+    drop(client);
+    world.nothing_is_left();
+    assert_eq!(world.node(0).stats().lost, 0);
+}
+
 /// What becomes of a client whose kept connection is idle.
 fn end_of_idle(world: &mut World, fail: impl FnOnce(&mut World)) -> std::io::Result<()> {
     let path = world.document_at(1, 50_000);
