@@ -189,9 +189,14 @@ impl ClientConnection {
         timeout(self.write_timeout, room).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
+    /// Ends our side gracefully, behind what was written.
+    pub(super) fn end_output(&self) -> io::Result<()> {
+        Ok(shutdown(&self.stream, Shutdown::Write)?)
+    }
+
     /// Ends our side gracefully and gives the client a moment to end its side. Returns whether it did.
     pub(super) async fn finish(&mut self) -> bool {
-        if shutdown(&self.stream, Shutdown::Write).is_err() {
+        if self.end_output().is_err() {
             return false;
         }
         let rest = async {

@@ -94,6 +94,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What `--target-load` is unless it is given.
+const LOG_AS_IT_IS: TargetLoad = TargetLoad::Times(1.0);
+
 /// Requests per second, or `3x`.
 fn target_load(text: &str) -> Result<TargetLoad, String> {
     let (number, times) = text.strip_suffix(['x', '×']).map_or((text, false), |number| (number, true));
@@ -159,7 +162,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let advice = advise(&workload, &question, &bar);
     bar.finish();
     let advice = advice.map_err(|error| match error {
-        AdviseError::Load { .. } => CliError::Usage(error.to_string()),
+        AdviseError::Load { .. } if args.target_load != LOG_AS_IT_IS => CliError::Usage(error.to_string()),
         error => CliError::Failed(format!("{}: {error}", workload.name)),
     })?;
     let written = out.as_ref().map_or(Ok(()), |out| write(out, &workload, &advice));

@@ -102,6 +102,18 @@ pub fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> io::Result<usize> {
     sys::queued_bytes(fd, libc::TIOCOUTQ)
 }
 
+/// Whether the connection is over: it was reset, or both sides have ended it and that is acknowledged.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn is_over(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    /// `TCP_CLOSE` of `include/net/tcp_states.h`.
+    const CLOSED: u8 = 7;
+    let info: [u32; 1] = tcp(fd, libc::TCP_INFO)?;
+    Ok(info[0].to_ne_bytes()[0] == CLOSED)
+}
+
 /// Bytes that were written to a connection since it is in this kernel, with those that it began with in its send queue.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 //! ```text
 //! learned by back-end b, from completions (older ones fade), mixed with what was learned of all as if that were 8 more hits and 128 more
 //! reads; it counts where it differs from the mean of all by more than 1.6 times:
-//!     hit[b]      <- response time of a request whose document b has, at most 4 times what was expected, over what is expected of the queue
+//!     hit[b]      <- response time of a request whose document b has, at most 4 times what all would take, over what is expected of the queue
 //!     read[b]     <- what a request longer took whose document b had to read, over its position among b's reads
 //! learned over all back-ends:
 //!     queue(n, m) <- a * n + c * m: response time with n requests that wait for no read, and m reads under way
@@ -17,12 +17,12 @@
 //! mean          =  wait for the mean number of requests that wait for no read
 //!
 //! if copies[r.target] is empty
-//!     n <- back-end with the least wait(b) + fetch(b), ties in turn                                              (1)
+//!     n <- of the next 64 back-ends in turn the one with the least wait(b) + fetch(b)                            (1)
 //! else
 //!     n <- the copy with the least wait(b) + evicted(b) * fetch(b), plus what is left where it is still read     (2)
 //!     e <- evicted(n);  f <- requests for r.target lately
 //!     price <- e + (1 - e) * 8 / (1 - again)^2 / (1 + f)
-//!     p <- back-end without a copy with the least wait(b) + fetch(b) * price                                    (3)
+//!     p <- of the next 64 back-ends in turn without a copy the one with the least wait(b) + fetch(b) * price    (3)
 //!     if cost(n) > cost(p) + (1 - e) * mean                                                                       (4)
 //!         n <- p
 //! add n to copies[r.target]
@@ -47,8 +47,9 @@
 //! What is learned of hits counts whatever it takes where nothing was read at the back-end since the last request for the document: it
 //! cannot have been evicted. So a back-end that becomes slow is noticed, and its hits are not taken for reads.
 //!
-//! A slow back-end has a large `hit`, one with a slow or busy disk a large `fetch`: unequal back-ends need no weights, and weights play no part
-//! but that 0 takes no requests. It is all arithmetic on what the front-end has counted: no clock, no random numbers.
+//! A slow back-end has a large `hit`, one with a busy disk a large `fetch`: unequal back-ends need no weights, and weights play no part
+//! but that 0 takes no requests. How slow the disk itself is counts from 2.8 times the mean on, since single reads differ too much; a slow disk has
+//! more reads under way. It is all arithmetic on what the front-end has counted: no clock, no random numbers.
 
 mod auto_rule;
 mod choice;

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use plimsoll_datapath::tcp::{self, Frozen, TcpState};
+use plimsoll_datapath::tcp::{self, Frozen, RestoreError, TcpState};
 use plimsoll_datapath::{AnswerEnd, CloneEntry, Flow};
 use plimsoll_wire::cloning::{CloneRole, FromClone};
 use plimsoll_wire::message::MOST_HEAD_BYTES;
@@ -109,6 +109,12 @@ impl Entered<'_> {
         self.closing = true;
     }
 
+    fn told(&self, told: Result<(), RestoreError>) {
+        if let Err(error) = told {
+            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
+        }
+    }
+
     fn give_back(
         self,
         client: std::io::Result<ClientConnection>,
@@ -128,23 +134,16 @@ impl Entered<'_> {
     }
 }
 
-impl Entered<'_> {
-    /// The kernel resets a client that says something; this is for one that only waits. What it has said last may not have been
-    /// seen, so it is asked, too: its answer meets no socket.
-    fn tell_the_end(&self, last_ack: u32, expected_seq: u32) {
-        let told = tcp::reset(&self.flow, last_ack, expected_seq)
-            .and_then(|()| tcp::ask_numbers(&self.flow, plimsoll_datapath::now_ns() as u32));
-        if let Err(error) = told {
-            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
-        }
-    }
-}
-
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         if self.closing {
             self.shared.originals.leave(&self.original);
             return;
+        }
+        if self.in_doubt {
+            // What the client said last may be under way: what it answers is seen by the router, or resets it.
+            let salt = plimsoll_datapath::now_ns() as u32;
+            self.told(tcp::ask_numbers(&self.flow, salt));
         }
         let entry = self.shared.router.take(&self.flow).unwrap_or_else(|error| {
             tracing::error!(%error, flow = ?self.flow, "the packet router keeps a connection");
@@ -153,10 +152,11 @@ impl Drop for Entered<'_> {
         for packet in self.shared.originals.leave(&self.original) {
             inject(&self.shared.router, &packet);
         }
+        // The kernel resets a client that says something; this is for one that only waits.
         if self.in_doubt
             && let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
         {
-            self.tell_the_end(last_ack, expected_seq);
+            self.told(tcp::reset(&self.flow, last_ack, expected_seq));
         }
     }
 }

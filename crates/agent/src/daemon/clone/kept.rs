@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use plimsoll_datapath::Flow;
-use plimsoll_datapath::tcp::Frozen;
+use plimsoll_datapath::tcp::{self, Frozen};
 use plimsoll_wire::cloning::FromClone;
 use plimsoll_wire::message::Conn;
 use tokio::sync::Notify;
@@ -112,17 +112,21 @@ impl<'a> KeptClone<'a> {
             };
         }
         let Some(mut client) = slot.take() else { return };
-        // The original stops leading packets here soon after it has heard that it is closed.
-        let limit = self.shared.config.write_timeout;
-        let is_here = || matches!(client.stream.take_error(), Ok(None));
-        let whole =
-            then == AfterAnswer::Close && all_taken(client.stream.as_fd(), limit, is_here).await;
+        let whole = then == AfterAnswer::Close && self.all_taken(&client).await;
         if whole {
             client.finish().await;
         } else {
             client.abort();
         }
         self.sink.push(&FromClone::Closed { conn: self.conn, kept: self.kept, whole });
+    }
+
+    /// Ends our side, and waits until the client has everything: the original stops leading packets here soon after it has heard of
+    /// the end.
+    async fn all_taken(&self, client: &ClientConnection) -> bool {
+        let socket = client.stream.as_fd();
+        let is_there = || matches!(tcp::is_over(socket), Ok(false));
+        client.end_output().is_ok() && all_taken(socket, self.shared.config.write_timeout, is_there).await
     }
 
     async fn answer(

@@ -155,17 +155,24 @@ fn a_client_that_ends_its_side_gets_what_another_node_has() {
     assert_eq!(world.node(0).stats().lost, 0);
 }
 
+/// A client with little room that has sent this.
+fn late_reader(world: &World, text: &str) -> Client {
+    let mut client = world.connect();
+    rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).unwrap();
+    client.send(text);
+    client
+}
+
 /// Longer than a connection that its clone has ended is known.
 const LONG: Duration = Duration::from_secs(7);
 
 #[test]
 fn a_client_that_reads_late_gets_all_of_the_last_answer() {
+    // The kernel takes all of it, and the client has no room for it.
     let world = keeping(false);
-    world.lead_to(0);
-    let [path] = &documents_at(&world, 1, 300_000, 1)[..] else { panic!("one document") };
-    let mut client = world.connect();
-    rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).unwrap();
-    client.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+    let [path] = &documents_at(&world, 1, 40_000, 1)[..] else { panic!("one document") };
+    let mut client =
+        late_reader(&world, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
     std::thread::sleep(LONG);
     let answer = client.answer(false);
     assert!(is_document(path, &answer.body) && answer.backend == world.name(1));
@@ -174,6 +181,20 @@ fn a_client_that_reads_late_gets_all_of_the_last_answer() {
     drop(client);
     world.nothing_is_left();
     assert_eq!(world.node(0).stats().lost, 0);
+}
+
+#[test]
+fn a_client_that_leaves_without_reading_leaves_nothing() {
+    // Nothing waits for this time-out.
+    let world =
+        World::with(|config| (config.keeps, config.write_timeout) = (true, Duration::from_secs(3600)));
+    world.lead_to(0);
+    let [path] = &documents_at(&world, 1, 40_000, 1)[..] else { panic!("one document") };
+    let client = late_reader(&world, &get(path));
+    eventually("the answer", || world.node(1).stats().answered_as_clone > 0);
+    rustix::net::sockopt::set_socket_linger(&client.stream, Some(Duration::ZERO)).unwrap();
+    drop(client);
+    world.nothing_is_left();
 }
 
 /// What becomes of a client whose kept connection is idle.

@@ -25,10 +25,11 @@ const MOST_LOOKED_AT: u32 = 64;
 const UNLIKELY: f64 = 0.02;
 /// How many reads a move costs that no later request shares: its own, and waits that are over before later requests come.
 const MOVE_COSTS: f64 = 8.0;
-/// So many samples of all back-ends are mixed with those of one, for hits and for reads: single reads differ more.
+/// So many samples of all back-ends are mixed with those of one, for hits and for reads: single reads differ more. As older samples fade, a
+/// back-end has 64 at most, so reads alone count from 2.8 times those of all on; the queue of reads says the rest.
 const HIT_PRIOR: f64 = 8.0;
 const READ_PRIOR: f64 = 128.0;
-/// A hit that takes so many times as long as expected has waited for something else, and counts as if it had taken that.
+/// A hit that takes so many times as long as expected of all back-ends has waited for something else, and counts as if it had taken that.
 const LONGEST_HIT: f64 = 4.0;
 /// The largest share of reads that were evicted before, in the price of a read.
 const MOST_AGAIN: f64 = 0.95;
@@ -78,7 +79,7 @@ struct OfAll {
 #[derive(Default)]
 pub(super) struct LearnedCosts {
     known: Vec<Known>,
-    /// Apart, as each choice looks at all.
+    /// Apart, as each choice looks at many.
     speeds: Vec<Speed>,
     work: WorkModel,
     evictions: Evictions,
@@ -180,32 +181,38 @@ impl LearnedCosts {
     }
 
     /// Of the back-ends that take requests and have no copy the one with the least cost, ties in turn, where a read counts as `price`
-    /// ones. In a large cluster the next ones in turn stand for all.
+    /// ones. In a large cluster the next ones in turn stand for all; the second value is where the look ended.
     fn least(
         &self,
         document: &KnownDocument,
         price: f64,
         all: &OfAll,
         view: &ClusterView,
-    ) -> Option<(BackendId, f64)> {
+    ) -> (Option<(BackendId, f64)>, usize) {
         let start = if self.turn < view.len() { self.turn } else { 0 };
         let mut best: Option<BackendId> = None;
         let (mut below, mut least, mut looked_at) = (f64::INFINITY, f64::INFINITY, 0);
+        let mut end = start;
         for b in (start..view.len()).chain(0..start).map(BackendId::new) {
             if !view.is_eligible(b) {
                 continue;
             }
-            let (wait_ns, fetch_ns) = self.wait_and_fetch_ns(b, all, view);
-            let cost_ns = wait_ns + fetch_ns * price;
-            if cost_ns < below && !document.copies.iter().any(|copy| copy.backend == b) {
-                (best, least, below) = (Some(b), cost_ns, cost_ns * EQUAL);
-            }
             looked_at += 1;
-            if looked_at == MOST_LOOKED_AT {
+            if looked_at > MOST_LOOKED_AT {
+                end = b.index();
                 break;
             }
+            let (wait_ns, fetch_ns) = self.wait_and_fetch_ns(b, all, view);
+            let cost_ns = wait_ns + fetch_ns * price;
+            if cost_ns < below {
+                if document.copies.iter().any(|copy| copy.backend == b) {
+                    looked_at -= 1;
+                } else {
+                    (best, least, below) = (Some(b), cost_ns, cost_ns * EQUAL);
+                }
+            }
         }
-        best.map(|b| (b, least))
+        (best.map(|b| (b, least)), end)
     }
 
     /// What a request costs at a copy, and what is expected to happen there.
@@ -234,7 +241,7 @@ impl LearnedCosts {
 
     /// Rules 1 to 5; `None` when no back-end takes requests.
     pub(super) fn choose(
-        &self,
+        &mut self,
         of: &AskedDocument,
         document: &KnownDocument,
         view: &ClusterView,
@@ -245,7 +252,7 @@ impl LearnedCosts {
         let copies = document.copies.iter().rev().map(|copy| self.at_copy(of, copy, &all, view));
         let best = copies.reduce(|best, other| if other.0 < best.0 { other } else { best });
         let Some((cost_ns, there)) = best else {
-            return self.least(document, 1.0, &all, view).map(|(b, _)| new(b));
+            return self.least(document, 1.0, &all, view).0.map(|(b, _)| new(b));
         };
         let has_it = 1.0 - there.likelihood;
         let margin_ns = if self.has(AutoRule::Margin) { self.mean_ns(&all, view) * has_it } else { 0.0 };
@@ -254,8 +261,12 @@ impl LearnedCosts {
         }
         let shared_by = if self.has(AutoRule::Share) { 1.0 + of.recent } else { 1.0 };
         let price = there.likelihood + has_it * MOVE_COSTS * self.room() / shared_by;
-        let other = self.least(document, price, &all, view).filter(|&(_, cost)| cost_ns > cost + margin_ns);
-        Some(other.map_or(there, |(p, _)| new(p)))
+        let (other, end) = self.least(document, price, &all, view);
+        let Some((p, _)) = other.filter(|&(_, cost)| cost_ns > cost + margin_ns) else {
+            self.turn = end;
+            return Some(there);
+        };
+        Some(new(p))
     }
 
     /// A request was assigned as chosen; the view counts it already.
@@ -340,9 +351,10 @@ impl LearnedCosts {
                 return;
             }
         }
+        // Uncapped: what holds hits up is what this learns.
         self.work.add(sample.queue, took_ns);
         let expected = self.work.positions(sample.queue);
-        let usual_ns = self.hit.get().filter(|_| self.has(AutoRule::LongHits));
+        let usual_ns = self.hit.get().filter(|&all| all > 0.0 && self.has(AutoRule::LongHits));
         let longest_ns = usual_ns.map_or(took_ns, |all| LONGEST_HIT * all * expected);
         let took_ns = took_ns.min(longest_ns);
         let prior = if self.has(AutoRule::Mixing) { HIT_PRIOR } else { 0.0 };

@@ -223,3 +223,36 @@ fn what_a_back_end_has_probably_evicted_is_read_where_the_disk_is_free() {
     let at_home = busy.iter().filter(|asked| asked.backend.0 == home).count();
     assert!(at_home < busy.len(), "reads are shared out: {at_home} of {}", busy.len());
 }
+
+#[test]
+fn a_hit_that_waited_for_something_else_is_not_believed() {
+    let mut bench = Bench::learned(4, 40);
+    bench.ask_and_answer(100, Nanos::from_millis(200));
+    let hit_us = stat(&bench.policy, "hit_us");
+    assert!((2_000.0..2_500.0).contains(&hit_us), "{hit_us}");
+}
+
+#[test]
+fn one_long_read_does_not_make_a_back_end_slow() {
+    let mut bench = Bench::learned(4, 40);
+    let slow = bench.ask_and_answer(200, Nanos::from_millis(600));
+    let next: Vec<BackendId> = (201..209).map(|target| bench.ask_and_answer(target, READ)).collect();
+    assert_eq!(next.iter().filter(|&&b| b == slow).count(), 2, "{next:?}");
+}
+
+#[test]
+fn of_many_back_ends_all_are_looked_at_in_turn() {
+    let mut bench = Bench::learned(130, 130);
+    let hot = 100;
+    let home = bench.sets(hot)[0];
+    for _ in 0..400 {
+        bench.ask_and_answer(hot, HIT);
+    }
+    let idle = BackendId((home + 100) % 130);
+    for b in (0..130).map(BackendId).filter(|&b| b != idle) {
+        let load = if b.0 == home { 200 } else { 20 };
+        (0..load).for_each(|_| bench.cluster.assign(b));
+    }
+    let asked: Vec<BackendId> = (0..3).map(|_| bench.ask(hot).backend).collect();
+    assert!(asked.contains(&idle), "{asked:?}");
+}
