@@ -77,8 +77,9 @@ fn figure_8_of_the_cloning_study_is_measured_live() {
     // Beside other tests front-ends can hold agents for dead.
     let arguments = ["cloning", "--quick", "--figure", "live-8", "--force"];
     let (claims, stderr) = claims_of(&arguments, out, "went by the mechanism");
-    let ids = ids_of(&claims);
-    // The others need sizes that the quick form has not.
+    let mut ids = ids_of(&claims);
+    // The others need sizes that the quick form has not. Whether what is nearly 1 at 64 KB on both sides crosses is chance.
+    ids.retain(|id| *id != "l6");
     assert_eq!(ids, ["l1", "l2", "l3", "l8"], "{stderr}");
     for claim in &claims {
         assert!(claim["median"].as_f64().unwrap() > 0.0, "{claim}");

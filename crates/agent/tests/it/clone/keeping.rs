@@ -178,7 +178,6 @@ fn a_client_that_reads_late_gets_all_of_the_last_answer() {
     assert!(is_document(path, &answer.body) && answer.backend == world.name(1));
     let (rest, end) = client.rest();
     assert!(rest.is_empty() && end.is_ok(), "{end:?}");
-    drop(client);
     world.nothing_is_left();
     assert_eq!(world.node(0).stats().lost, 0);
 }
