@@ -140,11 +140,6 @@ impl Drop for Entered<'_> {
             self.shared.originals.leave(&self.original);
             return;
         }
-        if self.in_doubt {
-            // What the client said last may be under way: what it answers is seen by the router, or resets it.
-            let salt = plimsoll_datapath::now_ns() as u32;
-            self.told(tcp::ask_numbers(&self.flow, salt));
-        }
         let entry = self.shared.router.take(&self.flow).unwrap_or_else(|error| {
             tracing::error!(%error, flow = ?self.flow, "the packet router keeps a connection");
             None
@@ -157,6 +152,8 @@ impl Drop for Entered<'_> {
             && let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
         {
             self.told(tcp::reset(&self.flow, last_ack, expected_seq));
+            // What it said last may have met the socket that told it: what it answers now, unless at once, meets none.
+            self.told(tcp::ask_numbers(&self.flow, plimsoll_datapath::now_ns() as u32));
         }
     }
 }

@@ -121,12 +121,14 @@ impl<'a> KeptClone<'a> {
         self.sink.push(&FromClone::Closed { conn: self.conn, kept: self.kept, whole });
     }
 
-    /// Ends our side, and waits until the client has everything: the original stops leading packets here soon after it has heard of
-    /// the end.
+    /// Ends our side, and waits until the client has everything, or has reset the connection: the original stops leading packets here
+    /// soon after it has heard of the end. False if the client takes nothing.
     async fn all_taken(&self, client: &ClientConnection) -> bool {
         let socket = client.stream.as_fd();
-        let is_there = || matches!(tcp::is_over(socket), Ok(false));
-        client.end_output().is_ok() && all_taken(socket, self.shared.config.write_timeout, is_there).await
+        let is_over = || !matches!(tcp::is_over(socket), Ok(false));
+        client.end_output().is_err()
+            || all_taken(socket, self.shared.config.write_timeout, || !is_over()).await
+            || is_over()
     }
 
     async fn answer(
