@@ -173,7 +173,7 @@ fn a_client_that_reads_late_gets_all_of_the_last_answer() {
     let [path] = &documents_at(&world, 1, 40_000, 1)[..] else { panic!("one document") };
     let mut client =
         late_reader(&world, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
-    std::thread::sleep(LONG);
+    pace(LONG, Why::SlowPeer);
     let answer = client.answer(false);
     assert!(is_document(path, &answer.body) && answer.backend == world.name(1));
     let (rest, end) = client.rest();
