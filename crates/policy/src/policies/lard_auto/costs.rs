@@ -71,8 +71,6 @@ struct OfAll {
     read_ns: f64,
     /// Whether differences of single back-ends count that may be chance.
     exact: bool,
-    /// Whether reads hold up hits.
-    hold_up: bool,
 }
 
 /// See the module's documentation.
@@ -129,22 +127,21 @@ impl LearnedCosts {
             hit_ns: self.hit.get().unwrap_or(1.0),
             read_ns: self.read.get().unwrap_or(0.0).max(0.0),
             exact: !self.has(AutoRule::Noise),
-            hold_up: self.has(AutoRule::HoldUp),
         }
     }
 
     /// What waits at `b` for no read, and the reads.
     #[inline(always)]
-    fn queue(&self, b: BackendId, hold_up: bool, view: &ClusterView) -> (Queue, f64) {
+    fn queue(&self, b: BackendId, view: &ClusterView) -> (Queue, f64) {
         let (reads, waiting) = self.reads.at(b);
         let requests = (f64::from(view.load(b)) - waiting).max(0.0);
-        (Queue { requests, reads: if hold_up { reads } else { 0.0 } }, reads)
+        (Queue { requests, reads: if self.has(AutoRule::HoldUp) { reads } else { 0.0 } }, reads)
     }
 
     /// How long a request would take for a document that `b` has, and how much longer where it has to be read.
     #[inline(always)]
     fn wait_and_fetch_ns(&self, b: BackendId, all: &OfAll, view: &ClusterView) -> (f64, f64) {
-        let (mut queue, reads) = self.queue(b, all.hold_up, view);
+        let (mut queue, reads) = self.queue(b, view);
         queue.requests += 1.0;
         let (hit_ns, read_ns) = self.each_ns(b, all);
         (self.work.positions(queue) * hit_ns, (reads + 1.0) * read_ns)
@@ -281,7 +278,7 @@ impl LearnedCosts {
         if chosen.new {
             self.turn = b.index() + 1;
         }
-        let (mut queue, reads) = self.queue(b, self.has(AutoRule::HoldUp), view);
+        let (mut queue, reads) = self.queue(b, view);
         queue.requests = queue.requests.max(1.0);
         let read_position = reads + 1.0;
         let known = &mut self.known[b.index()];
@@ -328,8 +325,12 @@ impl LearnedCosts {
         true
     }
 
+    fn prior(&self, samples: f64) -> f64 {
+        if self.has(AutoRule::Mixing) { samples } else { 0.0 }
+    }
+
     fn learn_read(&mut self, b: BackendId, read_ns: f64, position: f64) {
-        let prior = if self.has(AutoRule::Mixing) { READ_PRIOR } else { 0.0 };
+        let prior = self.prior(READ_PRIOR);
         let known = &mut self.known[b.index()];
         known.read.add(read_ns, position);
         self.speeds[b.index()].read = OwnRatio::of(&known.read, prior);
@@ -357,7 +358,7 @@ impl LearnedCosts {
         let usual_ns = self.hit.get().filter(|&all| all > 0.0 && self.has(AutoRule::LongHits));
         let longest_ns = usual_ns.map_or(took_ns, |all| LONGEST_HIT * all * expected);
         let took_ns = took_ns.min(longest_ns);
-        let prior = if self.has(AutoRule::Mixing) { HIT_PRIOR } else { 0.0 };
+        let prior = self.prior(HIT_PRIOR);
         let known = &mut self.known[b.index()];
         known.hit.add(took_ns, expected);
         self.speeds[b.index()].hit = OwnRatio::of(&known.hit, prior);
