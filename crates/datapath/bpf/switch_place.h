@@ -210,7 +210,11 @@ ALWAYS_INLINE void lose(struct switch_conn *conn, const struct sight *sight, str
 		tell(&sight->key, conn, EVENT_LOST, bpf_ktime_get_ns(), 0, counts);
 }
 
-/* The second step of a handshake, or a second datagram: from now on forged first packets cannot push it out. */
+/*
+ * The second step of a handshake, or a second datagram: from now on forged first packets cannot push it out. Where the next packet
+ * does the same on another CPU, one of them tells and counts. It is entered before it leaves the other table, so that who misses it
+ * there finds it here.
+ */
 ALWAYS_INLINE void establish(const struct switch_conn *opening, const struct sight *sight,
 			     struct switch_counters *counts)
 {
@@ -218,12 +222,13 @@ ALWAYS_INLINE void establish(const struct switch_conn *opening, const struct sig
 	struct backend_counters *share = share_of(conn.holder);
 	__u64 now_ns = bpf_ktime_get_ns();
 
-	if (share)
-		share->established++;
 	if (is_tcp(sight))
 		conn.round_trip_us = (now_ns - conn.began_ns) / 1000;
-	bpf_map_update_elem(&switch_conns, &sight->key, &conn, BPF_ANY);
+	if (bpf_map_update_elem(&switch_conns, &sight->key, &conn, BPF_NOEXIST))
+		return;
 	bpf_map_delete_elem(&switch_opening, &sight->key);
+	if (share)
+		share->established++;
 	tell(&sight->key, &conn, EVENT_ESTABLISHED, now_ns, is_tcp(sight) ? now_ns - conn.began_ns : 0, counts);
 }
 
@@ -268,6 +273,15 @@ ALWAYS_INLINE __u32 place_unknown(struct sight *sight, struct switch_counters *c
 	bool is_opening = is_tcp(sight) && opens(sight);
 	__u32 holder;
 
+	if (!opening && is_tcp(sight) && continues(sight)) {
+		/* The packet before this one may have established it on another CPU since it was looked for. */
+		struct switch_conn *conn = find_chosen(&sight->key);
+
+		if (conn) {
+			note(conn, sight, counts);
+			return conn->holder;
+		}
+	}
 	if (!opening || !usable_backend(opening->holder)) {
 		if (opening) {
 			tell(&sight->key, opening, EVENT_LOST, bpf_ktime_get_ns(), 0, counts);

@@ -188,6 +188,9 @@ impl<A> ConnBook<A> {
         match event.change {
             ConnChange::Began => self.enter(conn, of, (at_ns, false), by),
             ConnChange::Established { round_trip_ns } => {
+                if choice.is_some_and(|number| self.is_spent(&conn, number)) {
+                    return;
+                }
                 self.enter(conn, of, (at_ns, true), by);
                 if let (Some(round_trip_ns), Some(_)) = (round_trip_ns, backend) {
                     self.handshakes.entry(holder).or_default().count(round_trip_ns);
@@ -202,6 +205,13 @@ impl<A> ConnBook<A> {
                 }
             }
         }
+    }
+
+    /// Whether this choice is neither prepared nor with the connection: it is over, as its end can be told before its beginning if two CPUs
+    /// have its packets. An earlier process's choice is not known, either; a sweep finds its connection.
+    fn is_spent(&self, conn: &SwitchConn, choice: u64) -> bool {
+        !self.prepared.contains_key(&choice)
+            && self.conns.get(conn).is_none_or(|known| known.choice != Some(choice))
     }
 
     /// A connection is there. One that is known already, by this choice, is at most established now.

@@ -110,6 +110,8 @@ fn from_choice_to_end() {
     assert_eq!(trial.book.len(), 1, "that was another connection of these ports");
     trial.hear(1, Some(7), ConnChange::Ended);
     trial.hear(1, Some(7), ConnChange::Lost);
+    // Told late, by another CPU.
+    trial.hear(1, Some(7), ESTABLISHED);
     assert_eq!(trial.noted(), ["choice 7 is taken by 1", "choice 7 ends: Completed"]);
     assert!(trial.book.is_empty());
 }

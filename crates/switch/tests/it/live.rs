@@ -97,7 +97,7 @@ fn counts_do_not_drift() {
     running.until("all have ended", |shown| shown.counts.ended == 600 && shown.conns == 0);
     let shown = running.shown();
     assert_eq!(shown.loads.iter().sum::<u32>() as usize, shown.prepared, "{shown:?}");
-    assert_eq!((shown.counts.taken + shown.counts.stayed, shown.counts.forgotten), (600, 0));
+    assert_eq!((shown.counts.taken + shown.counts.stayed, shown.counts.forgotten), (600, 0), "{shown:?}");
 }
 
 fn reset_at_end(stream: &TcpStream) {
