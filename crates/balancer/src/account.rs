@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_config::{ContentCoding, StickyConfig};
+use plimsoll_config::StickyConfig;
 use plimsoll_policy::{BackendId, Tried};
 
 use crate::accepted::{Accepted, GivenRequest};
@@ -14,6 +14,7 @@ use crate::dispatch::{Assignment, Offer, OfferedRequest, Ticket};
 use crate::ejection::TrialEnd;
 use crate::http::request::RequestHead;
 use crate::observe::RequestRecord;
+use crate::passed_content::PassedContent;
 use crate::refusal_reason::RefusalReason;
 use crate::stalling::Stalling;
 use crate::trial::BackendTrial;
@@ -64,12 +65,10 @@ pub(crate) enum AdmissionResult {
 pub(crate) struct End {
     /// Status of the answer; 499 when the client did not wait for it.
     pub(crate) status: u16,
-    /// Bytes of content that the client got.
-    pub(crate) content_bytes: u64,
-    /// Bytes of content that the back-end gave.
-    pub(crate) original_bytes: u64,
-    /// How the front-end has coded the content, if it has.
-    pub(crate) coding: Option<ContentCoding>,
+    /// What the client got of the content.
+    pub(crate) content: PassedContent,
+    /// Whether the back-end had the content in its cache, where it told.
+    pub(crate) hit: Option<bool>,
     /// When the response's head was there.
     pub(crate) first_byte: Option<Instant>,
     /// Whether the back-end answered to the end.
@@ -85,9 +84,8 @@ impl End {
     pub(crate) fn unanswered(status: u16) -> Self {
         Self {
             status,
-            content_bytes: 0,
-            original_bytes: 0,
-            coding: None,
+            content: PassedContent::default(),
+            hit: None,
             first_byte: None,
             complete: false,
             handed_off: false,
@@ -277,7 +275,7 @@ impl Account {
             }
             let whole = head.is_get && end.status == 200;
             // What is compressed on the way is no smaller for a back-end.
-            assignment.complete(whole.then_some(end.original_bytes));
+            assignment.complete(whole.then_some(end.content.original_bytes), end.hit);
         }
         worker.observe(&RequestRecord {
             peer: &accepted.peer_text,
@@ -285,8 +283,8 @@ impl Account {
             route: self.route.as_deref(),
             head_bytes,
             status: end.status,
-            content_bytes: end.content_bytes,
-            coded: end.coding.map(|coding| (coding, end.original_bytes)),
+            content_bytes: end.content.client_bytes,
+            coded: end.content.coding.map(|coding| (coding, end.content.original_bytes)),
             backend: self.backend.as_deref(),
             reason: self.reason,
             refused: end.refused,

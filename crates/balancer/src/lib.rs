@@ -27,6 +27,7 @@ mod metrics;
 mod net;
 mod observe;
 mod partitioning;
+mod passed_content;
 mod peers;
 mod placement_row;
 mod pools;

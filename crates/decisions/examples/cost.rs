@@ -95,6 +95,7 @@ fn completion(request: u64) -> Completion {
         backend: BackendId((request % 4) as u16),
         outcome: Outcome::Completed,
         size_bytes: Some(20_000),
+        hit: None,
         response_time: Nanos::from_micros(LOAD * PAUSE_US),
         class: 0,
     }

@@ -47,6 +47,8 @@ pub(crate) const DONE_SIZE: u8 = 0b0000_0100;
 pub(crate) const DONE_FAILED: u8 = 0b0000_1000;
 /// In an end: the phase in which it ended follows; otherwise it was active.
 pub(crate) const DONE_PHASE: u8 = 0b0001_0000;
+/// In an end: the back-end told whether it had the content in its cache, and a byte follows: 1 if so, 0 if not.
+pub(crate) const DONE_HIT: u8 = 0b0010_0000;
 
 pub(crate) const RUN: u8 = 1;
 pub(crate) const FOREIGN: u8 = 2;

@@ -368,6 +368,7 @@ fn lost(target: TargetId, backend: BackendId) -> Completion {
         backend,
         outcome: Outcome::Failed,
         size_bytes: None,
+        hit: None,
         response_time: Nanos::ZERO,
         class: 0,
     }

@@ -81,9 +81,13 @@ impl Counterfactual {
 
     /// Request `number` ended in the live system, where `live` had it in `phase`.
     pub fn completed(&mut self, number: u64, live: &Completion, phase: Phase, now: Time) {
-        let Completion { outcome, size_bytes, .. } = *live;
+        let Completion { outcome, size_bytes, hit, .. } = *live;
         match self.under_way.remove(&number) {
-            Some(Some(assigned)) => self.end(&assigned, Ending { outcome, size_bytes }, now),
+            Some(Some(assigned)) => {
+                // Another back-end's cache is another one.
+                let hit = hit.filter(|_| assigned.backend == live.backend);
+                self.end(&assigned, Ending { outcome, size_bytes, hit }, now);
+            }
             Some(None) => {}
             // It was under way from the start.
             None => self.inherited_ended(live.backend, phase),
@@ -238,6 +242,7 @@ fn ended(assigned: &Assigned, ending: Ending, now: Time) -> Completion {
         backend: assigned.backend,
         outcome: ending.outcome,
         size_bytes: ending.size_bytes,
+        hit: ending.hit,
         response_time: now.since(assigned.at),
         class: 0,
     }

@@ -12,7 +12,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 /// First bytes of every file.
 const MAGIC: [u8; 4] = *b"PLOG";
 /// Version of the format.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+/// The version before, which is read as well: ends tell of no hits there.
+const WITHOUT_HITS: u32 = 3;
 /// Bytes of a file's head.
 pub(crate) const HEAD_BYTES: usize = 32;
 /// Bytes of a frame before its payload.
@@ -46,14 +48,11 @@ impl FileHead {
         if bytes[..4] != MAGIC {
             return Err("this is no decision log");
         }
-        if bytes[4..8] == 1u32.to_le_bytes() {
+        if ![VERSION, WITHOUT_HITS].iter().any(|version| bytes[4..8] == version.to_le_bytes()) {
             return Err(
-                "the log is of version 1, which does not hold all that decides; this program reads version 2: \
+                "the log is of a version that this program does not read (it reads versions 3 and 4): \
                         replay it with the program that wrote it",
             );
-        }
-        if bytes[4..8] != VERSION.to_le_bytes() {
-            return Err("the log is of a version that this program does not read (it reads version 2)");
         }
         if word(&bytes[24..]) != xxh3_64(&bytes[..24]) {
             return Err("the head of the file is damaged: its checksum does not agree");

@@ -285,6 +285,10 @@ impl Witness for Recorder {
             tag |= code::DONE_PHASE;
             out.byte(request_code::phase_code(assigned.phase()));
         }
+        if let Some(hit) = completion.hit {
+            tag |= code::DONE_HIT;
+            out.byte(u8::from(hit));
+        }
         out.set_tag(tag);
         self.last_time = now;
         self.buffer.extend_from_slice(out.as_slice());

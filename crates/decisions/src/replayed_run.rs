@@ -321,8 +321,8 @@ impl ReplayedRun {
             return Err(damaged(&format!("request {number} went to back-end {was} and ends at {ends}")));
         }
         self.has_load(&assigned)?;
-        let Completion { outcome, size_bytes, .. } = *completion;
-        self.core.complete(&assigned, Ending { outcome, size_bytes }, now);
+        let Completion { outcome, size_bytes, hit, .. } = *completion;
+        self.core.complete(&assigned, Ending { outcome, size_bytes, hit }, now);
         Ok(())
     }
 

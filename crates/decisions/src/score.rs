@@ -166,6 +166,7 @@ mod tests {
             backend: BackendId(b),
             outcome: Outcome::Completed,
             size_bytes: Some(10),
+            hit: None,
             response_time: Nanos::ZERO,
             class: 0,
         };

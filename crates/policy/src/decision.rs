@@ -98,6 +98,8 @@ pub struct Completion {
     pub outcome: Outcome,
     /// Bytes of the response body, where known.
     pub size_bytes: Option<u64>,
+    /// Whether the back-end had the content in its cache, where it told so.
+    pub hit: Option<bool>,
     /// Time since the assignment.
     pub response_time: Nanos,
     /// Class of content; 0 for none, and where a decision log tells of it.

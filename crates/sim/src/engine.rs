@@ -1,6 +1,6 @@
 //! The simulation loop: arrivals, decisions, service and completions in order of simulated time.
 
-use plimsoll_policy::{Assigned, Core, Ending, Health, Nanos, Outcome as Ended, Time};
+use plimsoll_policy::{Assigned, Core, Ending, Health, Nanos, Time};
 
 use crate::arrivals::{ArrivalTimes, Arrived};
 use crate::config::{DecisionMade, Fault, FaultAction, RunConfig, RunError, RunObserver};
@@ -283,8 +283,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
     /// A request's back-end has failed before the request reached it.
     #[inline(never)]
     fn lose(&mut self, front_end: u16, assigned: &Assigned) {
-        let ending = Ending { outcome: Ended::Failed, size_bytes: None };
-        self.front_ends.complete(front_end, assigned, ending, self.now);
+        self.front_ends.complete(front_end, assigned, Ending::FAILED, self.now);
         let b = assigned.backend;
         self.tally.load_changed(b, self.front_ends.load(b), self.now);
         self.tally.lost += 1;
@@ -322,7 +321,8 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
     fn complete(&mut self) {
         while let Some(id) = self.done.pop() {
             let job = self.jobs.remove(id);
-            self.end(&job, Ending::answered(Some(job.size_bytes)));
+            let hit = self.model.told_hit(id);
+            self.end(&job, Ending::answered(Some(job.size_bytes)).with_hit(hit));
             let (b, response_time) = (job.assigned.backend, self.now.since(job.assigned.at));
             self.front_ends.answered(b, job.load, response_time, self.now);
             if self.tally.answered(&job, self.now) {
@@ -358,7 +358,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
                     self.model.fail(b, self.now);
                     for job in self.jobs.take_of(b) {
                         let size_bytes = Some(job.size_bytes);
-                        self.end(&job, Ending { outcome: Ended::Failed, size_bytes });
+                        self.end(&job, Ending { size_bytes, ..Ending::FAILED });
                         self.tally.lost += 1;
                     }
                 }

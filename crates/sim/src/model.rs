@@ -119,6 +119,12 @@ pub trait Model {
         false
     }
 
+    /// Whether the request that is answered now was found in the cache, where back-ends tell so, as by `X-Cache`.
+    fn told_hit(&self, job: JobId) -> Option<bool> {
+        let _ = job;
+        None
+    }
+
     /// A scheduled event is due.
     fn handle(&mut self, event: ModelEvent, context: &mut ModelContext<'_>);
 

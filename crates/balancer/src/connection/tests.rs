@@ -32,6 +32,7 @@ use crate::mechanism::registry::Mechanisms;
 use crate::net::halves::{BackendIo, ClientIo, Halves, Input};
 use crate::net::proxy_protocol::ConnectionEnds;
 use crate::net::stream::ClientStream;
+use crate::passed_content::PassedContent;
 use crate::shared::FrontEndShared;
 use crate::worker::Worker;
 
@@ -180,7 +181,11 @@ impl Mechanism for OwnAnswers {
             "/too-slow" => Carried::Failed(Failure::TimedOut),
             "/cut" => {
                 request.stream.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
-                Carried::Failed(Failure::Broken { status: 200, content_bytes: 0, by_backend: true })
+                Carried::Failed(Failure::Broken {
+                    status: 200,
+                    content: PassedContent::default(),
+                    by_backend: true,
+                })
             }
             _ => {
                 request.stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nme").await.unwrap();
@@ -189,6 +194,7 @@ impl Mechanism for OwnAnswers {
                     status: 200,
                     framing,
                     coding: None,
+                    hit: None,
                     chunked_out: false,
                     keep_backend: true,
                     keep_client,
@@ -196,8 +202,7 @@ impl Mechanism for OwnAnswers {
                 let (first_byte_at, keep_backend) = (Instant::now(), true);
                 Carried::Answered(Answered {
                     head,
-                    content_bytes: 2,
-                    original_bytes: 2,
+                    content: PassedContent::plain(2),
                     first_byte_at,
                     keep_client,
                     keep_backend,

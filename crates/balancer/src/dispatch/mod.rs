@@ -288,10 +288,10 @@ impl Assignment {
     }
 
     /// The request was answered. `size_bytes` is the size of the whole representation, where the response told: not of an answer
-    /// without a body or with part of one.
-    pub(crate) fn complete(mut self, size_bytes: Option<u64>) {
+    /// without a body or with part of one. `hit`: whether the back-end had the content in its cache, where the response told.
+    pub(crate) fn complete(mut self, size_bytes: Option<u64>, hit: Option<bool>) {
         self.ended = true;
-        self.dispatch.end(&self.made, Ending::answered(size_bytes));
+        self.dispatch.end(&self.made, Ending::answered(size_bytes).with_hit(hit));
     }
 }
 

@@ -59,7 +59,7 @@ fn every_assignment_ends_once_however_it_ends() {
     let first = assigned(d.offer(T, STATIC, 0));
     let second = assigned(d.offer(T, STATIC, 0));
     assert_eq!((first.backend(), second.backend(), load(&d)), (BackendId(0), BackendId(1), 2));
-    first.complete(Some(100));
+    first.complete(Some(100), None);
     assert_eq!(load(&d), 1);
     drop(second);
     assert_eq!(load(&d), 0);
@@ -74,12 +74,12 @@ fn who_waits_is_served_in_order_when_there_is_room() {
     let mut two = waits(d.offer(T, STATIC, 0));
     assert!(matches!(d.offer(T, STATIC, 0), Offer::Refused(RefusalReason::QueueFull)), "the queue holds two");
     assert!(poll(&mut one).is_pending() && poll(&mut two).is_pending());
-    running.complete(None);
+    running.complete(None, None);
     let Poll::Ready(Ok(served)) = poll(&mut one) else { panic!("the first is served") };
     assert!(poll(&mut two).is_pending());
     // A newcomer does not overtake.
     let mut three = waits(d.offer(T, STATIC, 0));
-    served.complete(None);
+    served.complete(None, None);
     let Poll::Ready(Ok(served)) = poll(&mut two) else { panic!("the second is served") };
     drop(served);
     assert!(matches!(poll(&mut three), Poll::Ready(Ok(_))));
@@ -93,7 +93,7 @@ fn who_leaves_the_queue_takes_nothing_along() {
     let served_unseen = waits(d.offer(T, STATIC, 0));
     let mut last = waits(d.offer(T, STATIC, 0));
     drop(gone);
-    running.complete(None);
+    running.complete(None, None);
     // It was served, but nobody looks: the room goes to the next.
     drop(served_unseen);
     let Poll::Ready(Ok(assignment)) = poll(&mut last) else { panic!("the last is served") };
@@ -150,7 +150,7 @@ fn a_reload_keeps_what_the_policy_knows_unless_the_policy_changes() {
     assert_eq!((tracked(&d), d.inspect(|i| i.admission_limit)), (1, 3));
     // What was under way when the shadow policy began counts in its cluster until it ends, and in no score.
     drop(kept);
-    assigned(d.offer(T, STATIC, 0)).complete(None);
+    assigned(d.offer(T, STATIC, 0)).complete(None, None);
     let score = d.inspect(|i| i.shadow()).unwrap();
     assert_eq!((score.live.requests, score.shadow.requests), (1, 1));
     d.reconfigure(&new, &config("lard", "")).unwrap();
@@ -213,7 +213,7 @@ fn the_log_holds_every_input_in_order() {
     let d = dispatch("lard_r", &more);
     let kept = assigned(d.offer(T, STATIC, 0));
     d.set_health(BackendId(0), Health::Down);
-    assigned(d.offer(TargetId(8), STATIC, 0)).complete(Some(5));
+    assigned(d.offer(TargetId(8), STATIC, 0)).complete(Some(5), None);
     drop(kept);
     d.set_weight(BackendId(1), Weight::new(2.0).unwrap());
     d.tick();
@@ -233,7 +233,7 @@ fn the_log_holds_every_input_in_order() {
 fn answered(d: &Arc<Dispatch>, target: u64, size_bytes: Option<u64>) -> BackendId {
     let assignment = assigned(d.offer(TargetId(target), STATIC, 0));
     let backend = assignment.backend();
-    assignment.complete(size_bytes);
+    assignment.complete(size_bytes, None);
     backend
 }
 

@@ -23,6 +23,7 @@ pub(crate) mod route_path;
 mod span;
 pub(crate) mod target_form;
 pub(crate) mod target_hash;
+mod told_hit;
 
 use crate::refusal_reason::RefusalReason;
 

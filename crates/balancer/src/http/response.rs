@@ -7,6 +7,7 @@ use plimsoll_config::{ContentCoding, FieldEdit};
 use super::coding::{CodedHead, ResponseCompression};
 use super::fields::{ConnectionOptions, Field, classify, content_length, is_replaced, push, push_edits};
 use super::request::MOST_FIELDS;
+use super::told_hit::ToldHit;
 use super::{Framing, HttpVersion};
 use plimsoll_observe::line::push_number;
 
@@ -52,6 +53,8 @@ pub(crate) struct ResponseHead {
     pub(crate) chunked_out: bool,
     /// How the front-end codes the content, which the back-end has not.
     pub(crate) coding: Option<ContentCoding>,
+    /// Whether the back-end had the content in its cache, where it tells.
+    pub(crate) hit: Option<bool>,
     /// Whether the connection to the back-end may be used again.
     pub(crate) keep_backend: bool,
     /// Whether the client's connection is kept: what was wanted, unless only closing can end the body.
@@ -108,6 +111,7 @@ pub(crate) fn rewrite(
         status,
         framing,
         coding: coded.coding,
+        hit: facts.told_hit.get(),
         chunked_out,
         keep_backend: !facts.options.close
             && framing != Framing::UntilClose
@@ -137,6 +141,7 @@ struct ResponseFacts<'a> {
     /// The protocol to which the back-end changes.
     upgrade: Option<&'a [u8]>,
     date: bool,
+    told_hit: ToldHit,
 }
 
 impl<'a> ResponseFacts<'a> {
@@ -165,7 +170,7 @@ impl<'a> ResponseFacts<'a> {
                     facts.upgrade = Some(field.value);
                 }
                 Field::Date => facts.date = true,
-                _ => {}
+                _ => facts.told_hit.add(field.name, field.value),
             }
         }
         Ok(facts)

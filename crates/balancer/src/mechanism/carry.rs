@@ -20,6 +20,7 @@ use crate::http::{Framing, RequestRefusal};
 use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
 use crate::net::is_local;
+use crate::passed_content::PassedContent;
 use crate::worker::{Scratch, Worker};
 use plimsoll_observe::exposition::Out;
 
@@ -191,10 +192,7 @@ impl<P> Carried<P> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answered {
     pub(crate) head: ResponseHead,
-    /// Bytes of content that the client got.
-    pub(crate) content_bytes: u64,
-    /// Bytes of content that the back-end gave: others, where it was compressed on the way.
-    pub(crate) original_bytes: u64,
+    pub(crate) content: PassedContent,
     /// When the response's head was there.
     pub(crate) first_byte_at: Instant,
     /// Whether the client's connection stays usable.
@@ -222,7 +220,7 @@ impl Failure {
             Self::Unreachable(error) if is_local(error) => TrialEnd::Unknown,
             Self::Unreachable(error) if error.kind() == io::ErrorKind::TimedOut => TrialEnd::TimedOut,
             Self::TimedOut => TrialEnd::TimedOut,
-            Self::ClientGone | Self::ClientTimeout { .. } => TrialEnd::ClientGone,
+            Self::ClientGone | Self::ClientLeft { .. } | Self::ClientTimeout { .. } => TrialEnd::ClientGone,
             Self::Unreachable(_) => TrialEnd::Failed,
             failure if failure.is_by_backend() => TrialEnd::Failed,
             _ => TrialEnd::Unknown,
@@ -267,19 +265,24 @@ pub(crate) enum Failure {
     OverLimit(&'static str),
     /// The request cannot.
     BadRequest(RequestRefusal),
-    /// The client is gone.
+    /// The client is gone, and has got nothing of a response.
     ClientGone,
+    /// The client is gone while it got the response.
+    ClientLeft {
+        /// What it got.
+        content: PassedContent,
+    },
     /// The client takes nothing of the response, or sends nothing of its body while the response is under way.
     ClientTimeout {
-        /// Bytes of content that the client got.
-        content_bytes: u64,
+        /// What it got.
+        content: PassedContent,
     },
     /// The client has got part of a response, and no more will come.
     Broken {
         /// Its status code.
         status: u16,
-        /// Bytes of content that the client got.
-        content_bytes: u64,
+        /// What the client got of its content.
+        content: PassedContent,
         /// Whether it is the back-end's fault: not while the client was waited for, to send the rest of the request.
         by_backend: bool,
     },
@@ -306,7 +309,7 @@ mod tests {
         for fault in [Failure::Lost, Failure::BadResponse("")] {
             assert_eq!((fault.trial_end(), fault.is_by_backend()), (TrialEnd::Failed, true), "{fault:?}");
         }
-        let broken = Failure::Broken { status: 200, content_bytes: 0, by_backend: false };
+        let broken = Failure::Broken { status: 200, content: PassedContent::default(), by_backend: false };
         for other in [Failure::OverLimit(""), Failure::LostPatience, Failure::NoPlace, broken] {
             assert_eq!((other.trial_end(), other.is_by_backend()), (TrialEnd::Unknown, false), "{other:?}");
         }

@@ -11,6 +11,7 @@ use crate::http::{Framing, RequestRefusal};
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
+use crate::passed_content::PassedContent;
 use crate::refusal_reason::RefusalReason;
 use crate::sessions;
 
@@ -45,9 +46,8 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
         Outcome::Answered(answered) => {
             let end = End {
                 status: answered.head.status,
-                content_bytes: answered.content_bytes,
-                original_bytes: answered.original_bytes,
-                coding: answered.head.coding.filter(|_| answered.head.framing != Framing::None),
+                content: answered.content,
+                hit: answered.head.hit,
                 first_byte: Some(answered.first_byte_at),
                 complete: true,
                 handed_off: false,
@@ -60,8 +60,8 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
             close(request, End { refused: refusal.reason, ..End::unanswered(refusal.status) });
             Ended::Refused(refusal, retry_after_s)
         }
-        Outcome::Cut { status, content_bytes, refused } => {
-            close(request, End { content_bytes, refused, ..End::unanswered(status) });
+        Outcome::Cut { status, content, refused } => {
+            close(request, End { content, refused, ..End::unanswered(status) });
             Ended::Cut
         }
     }
@@ -72,7 +72,7 @@ enum Outcome<P> {
     Answered(Answered),
     Leaves(P),
     Refused(RequestRefusal, Option<u32>),
-    Cut { status: u16, content_bytes: u64, refused: Option<RefusalReason> },
+    Cut { status: u16, content: PassedContent, refused: Option<RefusalReason> },
 }
 
 fn close<C>(request: &mut ClientRequest<'_, C>, end: End) {
@@ -219,13 +219,16 @@ fn failed<P>(failure: &Failure) -> Outcome<P> {
         Failure::BadResponse(_) => refused(502, RefusalReason::BadResponse, NOT_PASSED_ON),
         Failure::OverLimit(_) => refused(502, RefusalReason::ResponseLimit, NOT_PASSED_ON),
         Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
-        Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0, refused: None },
-        Failure::ClientTimeout { content_bytes } => {
-            let refused = Some(RefusalReason::ClientTimeout);
-            Outcome::Cut { status: CLIENT_GONE, content_bytes, refused }
+        Failure::ClientGone => {
+            Outcome::Cut { status: CLIENT_GONE, content: PassedContent::default(), refused: None }
         }
-        Failure::Broken { status, content_bytes, .. } => {
-            Outcome::Cut { status, content_bytes, refused: Some(RefusalReason::ResponseCut) }
+        Failure::ClientLeft { content } => Outcome::Cut { status: CLIENT_GONE, content, refused: None },
+        Failure::ClientTimeout { content } => {
+            let refused = Some(RefusalReason::ClientTimeout);
+            Outcome::Cut { status: CLIENT_GONE, content, refused }
+        }
+        Failure::Broken { status, content, .. } => {
+            Outcome::Cut { status, content, refused: Some(RefusalReason::ResponseCut) }
         }
     }
 }

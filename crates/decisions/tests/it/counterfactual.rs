@@ -125,6 +125,7 @@ const LIVE: Completion = Completion {
     backend: BackendId(0),
     outcome: Outcome::Completed,
     size_bytes: Some(10),
+    hit: None,
     response_time: Nanos::ZERO,
     class: 0,
 };

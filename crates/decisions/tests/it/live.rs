@@ -211,7 +211,8 @@ impl Live {
         let assigned = self.under_way.swap_remove(which);
         let outcome = if self.draw(20) == 0 { Outcome::Failed } else { Outcome::Completed };
         let size_bytes = (self.draw(10) > 0).then(|| 100 + assigned.target.0 % 2000);
-        self.core.complete(&assigned, Ending { outcome, size_bytes }, self.now);
+        let hit = [None, Some(false), Some(true)][self.draw(3) as usize];
+        self.core.complete(&assigned, Ending { outcome, size_bytes, hit }, self.now);
     }
 
     fn any_backend(&mut self) -> BackendId {

@@ -189,7 +189,7 @@ fn any_what() -> impl Strategy<Value = What> {
         (any_request(), any_phase()),
         any_backend(),
         any::<bool>(),
-        prop::option::of(any_number()),
+        (prop::option::of(any_number()), any::<Option<bool>>()),
         any_number(),
     );
     prop_oneof![
@@ -210,7 +210,7 @@ fn any_what() -> impl Strategy<Value = What> {
         1 => prop::collection::vec((any_number(), any_number()), 0..5).prop_map(What::Shared),
         1 => any_backend().prop_map(|backend| What::Left { backend }),
         1 => any_admission().prop_map(What::Admission),
-        8 => completed.prop_map(|((request, phase), backend, failed, size_bytes, ns)| What::Completed {
+        8 => completed.prop_map(|((request, phase), backend, failed, (size_bytes, hit), ns)| What::Completed {
             number: request.number,
             phase,
             completion: Completion {
@@ -218,6 +218,7 @@ fn any_what() -> impl Strategy<Value = What> {
                 backend,
                 outcome: if failed { Outcome::Failed } else { Outcome::Completed },
                 size_bytes,
+                hit,
                 response_time: Nanos::new(ns),
                 class: 0,
             },
@@ -248,6 +249,7 @@ const NO_COMPLETION: Completion = Completion {
     backend: BackendId(0),
     outcome: Outcome::Completed,
     size_bytes: None,
+    hit: None,
     response_time: Nanos::ZERO,
     class: 0,
 };
@@ -362,6 +364,7 @@ fn a_request_takes_few_bytes() {
             backend: BackendId(3),
             outcome: Outcome::Completed,
             size_bytes: Some(20_000),
+            hit: None,
             response_time: Nanos::from_micros(150),
             class: 0,
         };

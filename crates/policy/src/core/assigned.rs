@@ -76,15 +76,23 @@ pub struct Ending {
     pub outcome: Outcome,
     /// Bytes of the response body, where known.
     pub size_bytes: Option<u64>,
+    /// Whether the back-end had the content in its cache, where it told so.
+    pub hit: Option<bool>,
 }
 
 impl Ending {
     /// Lost: the back-end failed, or the client went away.
-    pub const FAILED: Self = Self { outcome: Outcome::Failed, size_bytes: None };
+    pub const FAILED: Self = Self { outcome: Outcome::Failed, size_bytes: None, hit: None };
 
     /// Answered with a body of this many bytes, where that is known.
     #[must_use]
     pub const fn answered(size_bytes: Option<u64>) -> Self {
-        Self { outcome: Outcome::Completed, size_bytes }
+        Self { outcome: Outcome::Completed, size_bytes, hit: None }
+    }
+
+    /// The same of a back-end that told whether it had the content in its cache.
+    #[must_use]
+    pub const fn with_hit(self, hit: Option<bool>) -> Self {
+        Self { hit, ..self }
     }
 }

@@ -279,6 +279,7 @@ impl<W: Witness> Core<W> {
             backend: assigned.backend,
             outcome: ending.outcome,
             size_bytes: ending.size_bytes,
+            hit: ending.hit,
             response_time: now.since(assigned.at),
             class: assigned.class,
         };

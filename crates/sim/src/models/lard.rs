@@ -41,6 +41,8 @@ pub struct LardModel<'t> {
     caches: Vec<Box<dyn Cache>>,
     global_memory: Option<GlobalMemory>,
     evicted: Vec<u64>,
+    /// What was found in the cache, by request, where back-ends tell it.
+    hits: Vec<Option<bool>>,
 }
 
 impl<'t> LardModel<'t> {
@@ -62,6 +64,7 @@ impl<'t> LardModel<'t> {
             caches: (0..backends).map(|_| cache.build()).collect(),
             global_memory: global_memory.then(|| GlobalMemory::new(targets.len())),
             evicted: Vec::new(),
+            hits: Vec::new(),
         }
     }
 
@@ -71,14 +74,14 @@ impl<'t> LardModel<'t> {
         let connects = task.step == CpuStep::Connect;
         let computes = connects && task.dynamic && self.params.cached_results > 0 && task.bytes > 0;
         if computes {
-            if self.is_hit(b, task.target) {
-                task.extra = Nanos::ZERO;
-            } else {
-                task.computed = true;
+            task.computed = !self.finds(b, &task);
+            if task.computed {
                 self.nodes[usize::from(b)].read_count += 1;
+            } else {
+                task.extra = Nanos::ZERO;
             }
         }
-        if connects && (task.bytes == 0 || task.dynamic || self.is_hit(b, task.target)) {
+        if connects && (task.bytes == 0 || task.dynamic || self.finds(b, &task)) {
             task.step = CpuStep::Send { last: true };
         }
         let costs = &self.costs;
@@ -98,11 +101,15 @@ impl<'t> LardModel<'t> {
             .push(context.now + span, ModelEvent { backend: b, kind: CPU, unit: 0, epoch: node.epoch });
     }
 
+    /// Whether `b` has in its cache what the task asks for. That is what it tells of the request, if it tells anything.
     #[inline]
-    fn is_hit(&mut self, b: u16, target: u32) -> bool {
-        let hit = self.caches[usize::from(b)].access(u64::from(target));
+    fn finds(&mut self, b: u16, task: &Task) -> bool {
+        let hit = self.caches[usize::from(b)].access(u64::from(task.target));
         if let Some(global) = &mut self.global_memory {
-            global.touch(target, hit.then_some(b));
+            global.touch(task.target, hit.then_some(b));
+        }
+        if let Some(told) = self.hits.get_mut(task.job as usize) {
+            *told = Some(hit);
         }
         hit
     }
@@ -151,7 +158,7 @@ impl<'t> LardModel<'t> {
             });
         }
         // A read that ended while the connection was being established may have brought the file in.
-        if self.is_hit(b, task.target) {
+        if self.finds(b, &task) {
             return Some(Task { step: CpuStep::Send { last: true }, ..task });
         }
         if let Some(global) = &mut self.global_memory
@@ -277,6 +284,10 @@ impl Model for LardModel<'_> {
             bytes: request.size_bytes,
             extra: request.service,
         };
+        if self.params.tells_hits > 0 {
+            self.hits.resize(self.hits.len().max(job as usize + 1), None);
+            self.hits[job as usize] = None;
+        }
         let costs = &self.costs;
         let cached = task.dynamic && self.params.cached_results > 0 && task.bytes > 0;
         let service = if cached { Nanos::ZERO } else { request.service };
@@ -347,6 +358,10 @@ impl Model for LardModel<'_> {
 
     fn disks(&self) -> u32 {
         self.params.disks
+    }
+
+    fn told_hit(&self, job: JobId) -> Option<bool> {
+        self.hits.get(job as usize).copied().flatten()
     }
 
     fn restart_usage(&mut self, now: Time) {

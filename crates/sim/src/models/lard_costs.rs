@@ -23,6 +23,8 @@ plimsoll_policy::params! {
         disks: u32 = 1, 1..=64, "disks";
         /// Whether results of dynamic requests are kept in the cache, so that a hit saves their service time: 1 for yes.
         cached_results: u32 = 0, 0..=1, "";
+        /// Whether back-ends tell the front-end of each answer whether they had it in their cache, as by `X-Cache`: 1 for yes.
+        tells_hits: u32 = 0, 0..=1, "";
         /// Speed of the CPU as a multiple of the one that has these costs.
         cpu_speed: f64 = 1.0, 0.001..=100000.0, "";
         /// In `lard_gms`: CPU time of the receiving back-end to copy 512 bytes from another one's memory.

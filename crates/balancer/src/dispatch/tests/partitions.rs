@@ -59,7 +59,7 @@ fn no_policy_chooses_outside_the_partition_and_each_log_replays() {
             assert!(d.held(assignment.backend()).has(partition), "{}", policy.name);
             held.push(assignment);
             if held.len() > 20 {
-                held.remove((round % 7) as usize).complete(Some(round % 9 * 1000));
+                held.remove((round % 7) as usize).complete(Some(round % 9 * 1000), None);
             }
             match round {
                 150 => d.set_health(B, Health::Down),

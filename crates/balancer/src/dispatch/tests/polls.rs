@@ -122,7 +122,7 @@ fn who_waits_for_room_is_asked_for_then() {
     let running = polled.chosen(&[(A, 0), (B, 1)]);
     let offered = polled.d.offer_again(REQUEST, Tried::NONE, Some(&polled.asks));
     let mut ticket = waits(offered);
-    running.complete(None);
+    running.complete(None, None);
     let (number, _) = polled.asking.polls.lock().unwrap().pop().unwrap();
     assert!(poll(&mut ticket).is_pending());
     polled.answer(number, &[(B, 0)]);

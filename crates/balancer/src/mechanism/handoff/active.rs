@@ -11,6 +11,7 @@ use crate::account::{Account, End};
 use crate::backend::Backend;
 use crate::http::request::RequestHead;
 use crate::observe::CLIENT_GONE;
+use crate::passed_content::PassedContent;
 use crate::refusal_reason::RefusalReason;
 use crate::worker::Worker;
 
@@ -43,9 +44,8 @@ impl Active {
         let answered = ended.status > 0;
         let end = End {
             status: if answered { ended.status } else { CLIENT_GONE },
-            content_bytes: ended.content_bytes,
-            original_bytes: ended.content_bytes,
-            coding: None,
+            content: PassedContent::plain(ended.content_bytes),
+            hit: None,
             first_byte: answered.then(|| began + Duration::from_micros(ended.first_byte_us.into())),
             complete: ended.complete,
             handed_off: true,

@@ -28,6 +28,7 @@ use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::{Halves, Input};
 use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
+use crate::passed_content::PassedContent;
 use crate::stalling::Stalling;
 use crate::trial::BackendTrial;
 
@@ -120,20 +121,19 @@ impl<C: Halves> Exchange<'_, C> {
         end_trial(self.trial);
         let (from, to, stalling) = (&mut from_backend, &mut to_client, &mut self.stalling);
         let done = relay.run(&mut upload, from, to, self.deadline, self.config, stalling).await;
-        let content_bytes = relay.content_bytes();
+        let content = relay.passed();
         match done {
             Ok(()) => Ok(Answered {
                 head,
-                content_bytes,
-                original_bytes: relay.original_bytes(),
+                content,
                 first_byte_at,
                 keep_client: head.keep_client && upload.is_done(),
                 keep_backend: head.keep_backend && upload.is_done() && relay.ended_cleanly(),
             }),
-            Err(RelayFailed::ClientGone) => Err(Failure::ClientGone),
-            Err(RelayFailed::ClientTimeout) => Err(Failure::ClientTimeout { content_bytes }),
+            Err(RelayFailed::ClientGone) => Err(Failure::ClientLeft { content }),
+            Err(RelayFailed::ClientTimeout) => Err(Failure::ClientTimeout { content }),
             Err(RelayFailed::Broken { by_backend }) => {
-                Err(Failure::Broken { status: head.status, content_bytes, by_backend })
+                Err(Failure::Broken { status: head.status, content, by_backend })
             }
         }
     }
@@ -143,8 +143,7 @@ impl<C: Halves> Exchange<'_, C> {
 fn over((head, first_byte_at): (ResponseHead, Instant), content_bytes: u64) -> Answered {
     Answered {
         head,
-        content_bytes,
-        original_bytes: content_bytes,
+        content: PassedContent::plain(content_bytes),
         first_byte_at,
         keep_client: false,
         keep_backend: false,
@@ -232,7 +231,9 @@ impl Waiting<'_> {
                     self.deadline.guard(|cx| poll_write_all(cx, client, &[&out[..]], &mut written)).await;
                 match write {
                     Ok(Ok(())) => {}
-                    Err(Fired::TimedOut) => return Err(Failure::ClientTimeout { content_bytes: 0 }),
+                    Err(Fired::TimedOut) => {
+                        return Err(Failure::ClientTimeout { content: PassedContent::default() });
+                    }
                     _ => return Err(Failure::ClientGone),
                 }
             }

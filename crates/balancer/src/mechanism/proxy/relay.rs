@@ -4,7 +4,7 @@ use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
-use plimsoll_config::{Config, Limits};
+use plimsoll_config::{Config, ContentCoding, Limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::coded_content::CodedContent;
@@ -20,6 +20,7 @@ use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::Input;
 use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
+use crate::passed_content::PassedContent;
 use crate::stalling::Stalling;
 
 /// A body up to this size goes out in one piece with its head: copying it costs less than a second piece.
@@ -117,6 +118,7 @@ pub(crate) struct Relay<'a> {
     trailers_out: bool,
     /// Where the content is compressed: by this, into chunks in `out`.
     coded: Option<CodedContent>,
+    coding: Option<ContentCoding>,
 }
 
 impl<'a> Relay<'a> {
@@ -148,6 +150,7 @@ impl<'a> Relay<'a> {
             clean: true,
             trailers_out: client != HttpVersion::Http10,
             coded: compressor.map(CodedContent::by),
+            coding: head.coding,
         };
         if matches!(relay.body, Body::Read) {
             // What follows a response without a body was not asked for; the client need not know.
@@ -158,14 +161,14 @@ impl<'a> Relay<'a> {
         Ok(relay)
     }
 
-    /// Content passed on so far, in bytes.
-    pub(crate) fn content_bytes(&self) -> u64 {
-        self.content_bytes
-    }
-
-    /// Content that the back-end has given for it, in bytes.
-    pub(crate) fn original_bytes(&self) -> u64 {
-        self.coded.as_ref().map_or(self.content_bytes, |coded| coded.original_bytes)
+    /// What has been passed on so far.
+    pub(crate) fn passed(&self) -> PassedContent {
+        let plain = PassedContent::plain(self.content_bytes);
+        self.coded.as_ref().map_or(plain, |coded| PassedContent {
+            original_bytes: coded.original_bytes,
+            coding: self.coding,
+            ..plain
+        })
     }
 
     /// Whether nothing was left over on the back-end's connection.

@@ -316,10 +316,11 @@ impl LearnedCosts {
         let at = known.samples.iter().position(|sample| sample.target == target && sample.at == began);
         let sample = at.map(|at| known.samples.swap_remove(at));
         if let Some(sample) = sample.filter(|_| answered) {
-            self.learn_from(b, &sample, took_ns, each_ns, read_ns);
+            self.learn_from(b, &sample, (took_ns, completion.hit), (each_ns, read_ns));
         }
         let Some(read) = read else { return false };
-        if answered && read.likelihood >= 1.0 {
+        // A back-end may have had the document before this policy knew it.
+        if answered && read.likelihood >= 1.0 && completion.hit != Some(true) {
             self.learn_read(b, took_ns - each_ns * read.queue_position, read.position);
         }
         true
@@ -337,20 +338,30 @@ impl LearnedCosts {
         self.read.add(read_ns, position);
     }
 
-    fn learn_from(&mut self, b: BackendId, sample: &Sample, took_ns: f64, each_ns: f64, read_ns: f64) {
+    /// Learns from the response to a sample, which took so long, and of which the back-end told whether it was a hit, if it tells that.
+    fn learn_from(
+        &mut self,
+        b: BackendId,
+        sample: &Sample,
+        (took_ns, told): (f64, Option<bool>),
+        (each_ns, read_ns): (f64, f64),
+    ) {
         let hit_ns = each_ns * self.work.positions(sample.queue);
         let fetch_ns = read_ns * sample.read_position;
-        let known_hit = self.hit.get().is_some();
-        if let Some(seen) = sample.seen
-            && known_hit
-            && fetch_ns > hit_ns
-        {
-            let read = took_ns > hit_ns + fetch_ns / 2.0;
+        // By its time, where reads take longer than hits. What cannot have been evicted was no read.
+        let tells = sample.seen.is_some() && self.hit.get().is_some() && fetch_ns > hit_ns;
+        let by_time = || tells.then_some(took_ns > hit_ns + fetch_ns / 2.0);
+        let read = told.map(|hit| !hit).or_else(by_time);
+        if let (Some(seen), Some(read)) = (sample.seen, read) {
             self.evictions.learn(b.index(), seen, read);
-            if read {
-                self.learn_read(b, took_ns - hit_ns, sample.read_position);
-                return;
-            }
+        }
+        // What was a hit, and took as long as a read, has waited for something else.
+        if told == Some(true) && by_time() == Some(true) {
+            return;
+        }
+        if read == Some(true) {
+            self.learn_read(b, took_ns - hit_ns, sample.read_position);
+            return;
         }
         // Uncapped: what holds hits up is what this learns.
         self.work.add(sample.queue, took_ns);

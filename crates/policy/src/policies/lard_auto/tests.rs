@@ -48,6 +48,7 @@ impl Bench {
             backend: asked.backend,
             outcome: Outcome::Completed,
             size_bytes: None,
+            hit: None,
             response_time: self.now.since(asked.at),
             class: 0,
         };

@@ -1,0 +1,202 @@
+//! What a response tells of the back-end's cache: `Cache-Status` (RFC 9211), `X-Cache-Status`, `X-Cache`, or `Age` (RFC 9111).
+//!
+//! Caches on the way add themselves at the end of a list, so the last member is the back-end's. What neither came from its cache nor was
+//! sought there, such as a response that may not be stored, tells nothing.
+
+/// Whether the back-end had the content in its cache, as told by the best of the fields so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ToldHit {
+    hit: Option<bool>,
+    by: Option<CacheField>,
+}
+
+/// The fields, from the vaguest to the clearest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum CacheField {
+    Age,
+    XCache,
+    XCacheStatus,
+    CacheStatus,
+}
+
+impl CacheField {
+    fn of(name: &str) -> Option<Self> {
+        let (known, field) = match name.len() {
+            3 => ("age", Self::Age),
+            7 => ("x-cache", Self::XCache),
+            12 => ("cache-status", Self::CacheStatus),
+            14 => ("x-cache-status", Self::XCacheStatus),
+            _ => return None,
+        };
+        name.eq_ignore_ascii_case(known).then_some(field)
+    }
+
+    fn read(self, value: &[u8]) -> Option<bool> {
+        match self {
+            // Some caches send an age of 0 with what they have just fetched.
+            Self::Age => {
+                let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+                (is_number && value.iter().any(|&digit| digit != b'0')).then_some(true)
+            }
+            Self::XCache | Self::XCacheStatus => by_word(value),
+            Self::CacheStatus => by_parameters(value),
+        }
+    }
+}
+
+impl ToldHit {
+    /// Whether it was a hit, where a field tells.
+    pub(crate) fn get(self) -> Option<bool> {
+        self.hit
+    }
+
+    /// Looks at a further field of the response.
+    #[inline]
+    pub(crate) fn add(&mut self, name: &str, value: &[u8]) {
+        if let Some(field) = CacheField::of(name)
+            && Some(field) >= self.by
+            && let Some(hit) = field.read(value)
+        {
+            *self = Self { hit: Some(hit), by: Some(field) };
+        }
+    }
+}
+
+/// `HIT`, `Hit from cloudfront`, `TCP_MEM_HIT`, `MISS from a`, `EXPIRED`: the first word of the last member of the list. One that was
+/// revalidated was neither.
+fn by_word(value: &[u8]) -> Option<bool> {
+    let last = value.rsplit(|&byte| byte == b',').next()?.trim_ascii();
+    let word = last.split(u8::is_ascii_whitespace).next()?;
+    // Squid's names, such as TCP_MEM_HIT, TCP_CLIENT_REFRESH_MISS and TCP_REFRESH_UNMODIFIED.
+    let ends = |with: &[u8]| {
+        word.len().checked_sub(with.len()).is_some_and(|at| word[at..].eq_ignore_ascii_case(with))
+    };
+    let is_refreshed = word.to_ascii_lowercase().windows(7).any(|part| part == b"refresh");
+    if [&b"stale"[..], b"updating"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
+        return Some(true);
+    }
+    if ends(b"hit") {
+        return (!is_refreshed).then_some(true);
+    }
+    (ends(b"miss") || word.eq_ignore_ascii_case(b"expired")).then_some(false)
+}
+
+/// `OneCache; hit; ttl=30` or `TwoCache; fwd=uri-miss; stored`: the parameters of the last member of the list.
+fn by_parameters(value: &[u8]) -> Option<bool> {
+    let mut told = None;
+    for (part, starts_member) in parts(value) {
+        if starts_member {
+            told = None;
+            continue;
+        }
+        let (name, value) = match part.iter().position(|&byte| byte == b'=') {
+            Some(at) => (&part[..at], Some(&part[at + 1..])),
+            None => (part, None),
+        };
+        match (name, value) {
+            (b"hit", None | Some(b"?1")) => told = Some(true),
+            (b"fwd", Some(b"miss" | b"uri-miss" | b"vary-miss" | b"stale" | b"partial")) => {
+                told = told.or(Some(false));
+            }
+            // It had the content, which was still good (or had none, where the method may not be cached).
+            (b"fwd-status", Some(b"304")) if told == Some(false) => told = None,
+            _ => {}
+        }
+    }
+    told
+}
+
+/// The parts of a list of items with parameters, without spaces around them, and whether each begins a member. Neither commas nor
+/// semicolons count in quoted strings.
+fn parts(value: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
+    let mut rest = Some((value, true));
+    std::iter::from_fn(move || {
+        let (bytes, starts_member) = rest?;
+        let (mut is_quoted, mut is_escaped) = (false, false);
+        let end = bytes.iter().position(|&byte| {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if is_quoted => is_escaped = true,
+                b'"' => is_quoted = !is_quoted,
+                b',' | b';' => return !is_quoted,
+                _ => {}
+            }
+            false
+        });
+        let part = &bytes[..end.unwrap_or(bytes.len())];
+        rest = end.map(|at| (&bytes[at + 1..], bytes[at] == b','));
+        Some((part.trim_ascii(), starts_member))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(fields: &[(&str, &str)]) -> Option<bool> {
+        let mut told = ToldHit::default();
+        fields.iter().for_each(|(name, value)| told.add(name, value.as_bytes()));
+        told.get()
+    }
+
+    #[test]
+    fn words_of_usual_caches() {
+        for (value, expected) in [
+            ("hit", Some(true)),
+            ("HIT from cache.example", Some(true)),
+            ("Hit from cloudfront", Some(true)),
+            ("TCP_MEM_HIT", Some(true)),
+            ("STALE", Some(true)),
+            ("MISS, HIT", Some(true)),
+            ("HIT, MISS", Some(false)),
+            ("Miss from cloudfront", Some(false)),
+            ("TCP_MISS", Some(false)),
+            ("EXPIRED", Some(false)),
+            ("REVALIDATED", None),
+            ("RefreshHit from cloudfront", None),
+            ("TCP_REFRESH_UNMODIFIED", None),
+            ("BYPASS", None),
+            ("white", None),
+            ("", None),
+            (",", None),
+        ] {
+            assert_eq!(told(&[("X-Cache", value)]), expected, "{value}");
+            assert_eq!(told(&[("x-cache-status", value)]), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_rfc_9211() {
+        for (value, expected) in [
+            ("ExampleCache; hit", Some(true)),
+            ("ExampleCache;hit;ttl=-4", Some(true)),
+            ("ExampleCache; hit=?0", None),
+            ("ExampleCache; fwd=uri-miss; stored", Some(false)),
+            ("ExampleCache; fwd=stale; fwd-status=304", None),
+            ("ExampleCache; fwd=bypass", None),
+            ("Origin; hit, Edge; fwd=miss", Some(false)),
+            ("Origin; fwd=miss, Edge; hit", Some(true)),
+            ("A; fwd=miss; detail=\"x, B; hit\"", Some(false)),
+            ("A; detail=\"\\\"; hit\"", None),
+            ("hit", None),
+            ("A; hit, B", None),
+        ] {
+            assert_eq!(told(&[("Cache-Status", value)]), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_clearest_field_counts() {
+        assert_eq!(told(&[("Age", "30"), ("X-Cache", "MISS")]), Some(false));
+        assert_eq!(told(&[("X-Cache", "MISS"), ("Age", "30")]), Some(false));
+        assert_eq!(told(&[("Cache-Status", "a; hit"), ("X-Cache", "MISS")]), Some(true));
+        assert_eq!(told(&[("X-Cache", "HIT"), ("X-Cache", "MISS")]), Some(false), "the later one of a list");
+        assert_eq!(told(&[("Age", "1"), ("X-Cache", "BYPASS")]), Some(true));
+        for (age, expected) in
+            [("0", None), ("00", None), ("", None), ("x", None), ("-1", None), ("20", Some(true))]
+        {
+            assert_eq!(told(&[("age", age)]), expected, "{age}");
+        }
+        assert_eq!(told(&[("X-Cached", "HIT"), ("Date", "now")]), None);
+    }
+}
