@@ -295,6 +295,14 @@ mod tests {
     }
 
     #[test]
+    fn what_the_back_end_tells_of_its_cache_is_kept_and_passed_on() {
+        let text = "HTTP/1.1 200 OK\r\nAge: 7\r\nX-Cache: MISS\r\nContent-Length: 0\r\n\r\n";
+        let (head, out) = run(text, &context()).unwrap();
+        assert!(head.hit == Some(false) && out.contains("X-Cache: MISS\r\n") && out.contains("Age: 7\r\n"));
+        assert_eq!(run("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", &context()).unwrap().0.hit, None);
+    }
+
+    #[test]
     fn what_the_client_gets() {
         let (head, out) = run(
             "HTTP/1.1 200 OK\r\nServer: s\r\nKeep-Alive: 5\r\nConnection: x-hop\r\nX-Hop: 1\r\nContent-Length: 5\r\n\r\n",

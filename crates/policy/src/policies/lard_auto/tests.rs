@@ -41,6 +41,10 @@ impl Bench {
     }
 
     fn answer(&mut self, asked: Pending, took: Nanos) {
+        self.answer_telling(asked, took, None);
+    }
+
+    fn answer_telling(&mut self, asked: Pending, took: Nanos, hit: Option<bool>) {
         self.now = self.now.max(asked.at + took);
         self.cluster.complete(asked.backend);
         let completion = Completion {
@@ -48,7 +52,7 @@ impl Bench {
             backend: asked.backend,
             outcome: Outcome::Completed,
             size_bytes: None,
-            hit: None,
+            hit,
             response_time: self.now.since(asked.at),
             class: 0,
         };
@@ -256,4 +260,22 @@ fn of_many_back_ends_all_are_looked_at_in_turn() {
     }
     let asked: Vec<BackendId> = (0..3).map(|_| bench.ask(hot).backend).collect();
     assert!(asked.contains(&idle), "{asked:?}");
+}
+
+#[test]
+fn what_a_back_end_tells_of_its_cache_is_believed() {
+    let of = |took, told| {
+        let mut bench = Bench::learned(1, 40);
+        for target in 100..120 {
+            let asked = bench.ask(target);
+            bench.answer_telling(asked, took, told);
+        }
+        (stat(&bench.policy, "hit_us"), stat(&bench.policy, "read_us"))
+    };
+    let (hit_us, read_us) = of(HIT, None);
+    assert_eq!((hit_us.round(), read_us.round()), (2_000.0, 30_000.0));
+    assert_eq!(of(READ, Some(true)), (hit_us, read_us), "a hit that has waited teaches nothing");
+    let (hit_us, read_us) = of(Nanos::from_millis(12), Some(false));
+    assert_eq!(hit_us.round(), 2_000.0);
+    assert!((10_000.0..28_000.0).contains(&read_us), "shorter reads: {read_us}");
 }
