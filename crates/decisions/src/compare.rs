@@ -363,13 +363,5 @@ impl ComparedPolicy {
 }
 
 fn lost(target: TargetId, backend: BackendId) -> Completion {
-    Completion {
-        target,
-        backend,
-        outcome: Outcome::Failed,
-        size_bytes: None,
-        hit: None,
-        response_time: Nanos::ZERO,
-        class: 0,
-    }
+    Completion::of(target, backend, Outcome::Failed, Nanos::ZERO)
 }

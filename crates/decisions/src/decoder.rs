@@ -172,18 +172,19 @@ impl EventDecoder {
         let response_time = Nanos::new(response_ns);
         let there = tag & code::DONE_PHASE != 0;
         let phase = if there { request_code::read_phase(cursor)? } else { Phase::Active };
-        let hit = match tag & code::DONE_HIT != 0 {
-            false => None,
-            true => match cursor.byte()? {
-                told @ 0..=1 => Some(told == 1),
-                _ => return Err(Malformed("a hit is told in no known way")),
-            },
-        };
+        let hit = if tag & code::DONE_HIT == 0 { None } else { Some(read_hit(cursor)?) };
         Ok(What::Completed {
             number,
             phase,
             completion: Completion { target, backend, outcome, size_bytes, hit, response_time, class: 0 },
         })
+    }
+}
+
+fn read_hit(cursor: &mut ByteCursor<'_>) -> Result<bool, Malformed> {
+    match cursor.byte()? {
+        told @ 0..=1 => Ok(told == 1),
+        _ => Err(Malformed("a hit is told in no known way")),
     }
 }
 

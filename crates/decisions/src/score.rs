@@ -162,13 +162,8 @@ mod tests {
         assert_eq!((s.score().imbalance, s.score().load_imbalance, s.score().miss_ratio), (None, None, None));
         let at = |s: u64| Time::ZERO + Nanos::from_secs(s);
         let done = |b| Completion {
-            target: TargetId(1),
-            backend: BackendId(b),
-            outcome: Outcome::Completed,
             size_bytes: Some(10),
-            hit: None,
-            response_time: Nanos::ZERO,
-            class: 0,
+            ..Completion::of(TargetId(1), BackendId(b), Outcome::Completed, Nanos::ZERO)
         };
         s.assigned(BackendId(0), &Request::of(0, TargetId(1)), at(10));
         s.completed(&done(0), at(13)); // 3 s of load 1 at back-end 0

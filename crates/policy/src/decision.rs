@@ -106,6 +106,14 @@ pub struct Completion {
     pub class: u16,
 }
 
+impl Completion {
+    /// The end of a request of which no more is known.
+    #[must_use]
+    pub const fn of(target: TargetId, backend: BackendId, outcome: Outcome, response_time: Nanos) -> Self {
+        Self { target, backend, outcome, size_bytes: None, hit: None, response_time, class: 0 }
+    }
+}
+
 /// Part of a policy's inner state, for display.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyTable {

@@ -210,8 +210,8 @@ impl<A> ConnBook<A> {
     /// Whether this choice is neither prepared nor with the connection: it is over, as its end can be told before its beginning if two CPUs
     /// have its packets. An earlier process's choice is not known, either; a sweep finds its connection.
     fn is_spent(&self, conn: &SwitchConn, choice: u64) -> bool {
-        !self.prepared.contains_key(&choice)
-            && self.conns.get(conn).is_none_or(|known| known.choice != Some(choice))
+        self.conns.get(conn).is_none_or(|known| known.choice != Some(choice))
+            && !self.prepared.contains_key(&choice)
     }
 
     /// A connection is there. One that is known already, by this choice, is at most established now.

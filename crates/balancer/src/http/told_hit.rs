@@ -5,10 +5,7 @@
 
 /// Whether the back-end had the content in its cache, as told by the best of the fields so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ToldHit {
-    hit: Option<bool>,
-    by: Option<CacheField>,
-}
+pub(crate) struct ToldHit(Option<(CacheField, bool)>);
 
 /// The fields, from the vaguest to the clearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,17 +44,17 @@ impl CacheField {
 impl ToldHit {
     /// Whether it was a hit, where a field tells.
     pub(crate) fn get(self) -> Option<bool> {
-        self.hit
+        self.0.map(|(_, hit)| hit)
     }
 
     /// Looks at a further field of the response.
     #[inline]
     pub(crate) fn add(&mut self, name: &str, value: &[u8]) {
         if let Some(field) = CacheField::of(name)
-            && Some(field) >= self.by
+            && self.0.is_none_or(|(by, _)| field >= by)
             && let Some(hit) = field.read(value)
         {
-            *self = Self { hit: Some(hit), by: Some(field) };
+            self.0 = Some((field, hit));
         }
     }
 }
@@ -71,11 +68,11 @@ fn by_word(value: &[u8]) -> Option<bool> {
     let ends = |with: &[u8]| {
         word.len().checked_sub(with.len()).is_some_and(|at| word[at..].eq_ignore_ascii_case(with))
     };
-    let is_refreshed = word.to_ascii_lowercase().windows(7).any(|part| part == b"refresh");
     if [&b"stale"[..], b"updating"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
         return Some(true);
     }
     if ends(b"hit") {
+        let is_refreshed = word.windows(7).any(|part| part.eq_ignore_ascii_case(b"refresh"));
         return (!is_refreshed).then_some(true);
     }
     (ends(b"miss") || word.eq_ignore_ascii_case(b"expired")).then_some(false)

@@ -121,13 +121,8 @@ fn offer(shadow: &mut Counterfactual, number: u64) -> Option<BackendId> {
 
 /// The live system had it at back-end 0.
 const LIVE: Completion = Completion {
-    target: TargetId(1),
-    backend: BackendId(0),
-    outcome: Outcome::Completed,
     size_bytes: Some(10),
-    hit: None,
-    response_time: Nanos::ZERO,
-    class: 0,
+    ..Completion::of(TargetId(1), BackendId(0), Outcome::Completed, Nanos::ZERO)
 };
 
 #[test]

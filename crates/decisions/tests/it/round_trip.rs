@@ -244,15 +244,7 @@ fn told(number: u64, backend: BackendId, phase: Phase) -> Assigned {
     Assigned::told(number, TargetId(0), backend, Time::ZERO, phase)
 }
 
-const NO_COMPLETION: Completion = Completion {
-    target: TargetId(0),
-    backend: BackendId(0),
-    outcome: Outcome::Completed,
-    size_bytes: None,
-    hit: None,
-    response_time: Nanos::ZERO,
-    class: 0,
-};
+const NO_COMPLETION: Completion = Completion::of(TargetId(0), BackendId(0), Outcome::Completed, Nanos::ZERO);
 
 fn record(recorder: &mut Recorder, event: &Event) {
     let now = event.now;

@@ -209,15 +209,7 @@ mod tests {
     fn answers(policy: &mut LeastTime, cluster: &Cluster, b: u16, ms: u64, now: Time) {
         let (backend, response_time) = (BackendId(b), Nanos::from_millis(ms));
         let outcome = Outcome::Completed;
-        let completion = Completion {
-            target: TargetId(0),
-            backend,
-            outcome,
-            size_bytes: None,
-            hit: None,
-            response_time,
-            class: 0,
-        };
+        let completion = Completion::of(TargetId(0), backend, outcome, response_time);
         policy.on_complete(&completion, cluster, now);
         let failed = Completion { outcome: Outcome::Failed, response_time: Nanos::ZERO, ..completion };
         policy.on_complete(&failed, cluster, now);

@@ -159,15 +159,7 @@ mod tests {
 
     fn ended(backend: BackendId, ms: u64, outcome: Outcome) -> Completion {
         let response_time = Nanos::from_millis(ms);
-        Completion {
-            target: TargetId(0),
-            backend,
-            outcome,
-            size_bytes: None,
-            hit: None,
-            response_time,
-            class: 0,
-        }
+        Completion::of(TargetId(0), backend, outcome, response_time)
     }
 
     fn ewma_ms(policy: &PeakEwma, b: BackendId) -> f64 {

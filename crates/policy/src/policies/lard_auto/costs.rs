@@ -350,13 +350,13 @@ impl LearnedCosts {
         let fetch_ns = read_ns * sample.read_position;
         // By its time, where reads take longer than hits. What cannot have been evicted was no read.
         let tells = sample.seen.is_some() && self.hit.get().is_some() && fetch_ns > hit_ns;
-        let by_time = || tells.then_some(took_ns > hit_ns + fetch_ns / 2.0);
-        let read = told.map(|hit| !hit).or_else(by_time);
+        let by_time = tells.then_some(took_ns > hit_ns + fetch_ns / 2.0);
+        let read = told.map(|hit| !hit).or(by_time);
         if let (Some(seen), Some(read)) = (sample.seen, read) {
             self.evictions.learn(b.index(), seen, read);
         }
         // What was a hit, and took as long as a read, has waited for something else.
-        if told == Some(true) && by_time() == Some(true) {
+        if told == Some(true) && by_time == Some(true) {
             return;
         }
         if read == Some(true) {

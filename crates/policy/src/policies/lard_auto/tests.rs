@@ -47,15 +47,9 @@ impl Bench {
     fn answer_telling(&mut self, asked: Pending, took: Nanos, hit: Option<bool>) {
         self.now = self.now.max(asked.at + took);
         self.cluster.complete(asked.backend);
-        let completion = Completion {
-            target: asked.target,
-            backend: asked.backend,
-            outcome: Outcome::Completed,
-            size_bytes: None,
-            hit,
-            response_time: self.now.since(asked.at),
-            class: 0,
-        };
+        let took = self.now.since(asked.at);
+        let completion =
+            Completion { hit, ..Completion::of(asked.target, asked.backend, Outcome::Completed, took) };
         self.policy.on_complete(&completion, &self.cluster, self.now);
     }
 

@@ -153,15 +153,7 @@ fn without_a_reported_latency_its_own_stands_in() {
         [(0, 50, Outcome::Completed), (1, 9, Outcome::Completed), (0, 1, Outcome::Failed)]
     {
         let (backend, response_time) = (BackendId(b), Nanos::from_millis(rtt_ms));
-        let completion = Completion {
-            target: TargetId(0),
-            backend,
-            outcome,
-            size_bytes: None,
-            hit: None,
-            response_time,
-            class: 0,
-        };
+        let completion = Completion::of(TargetId(0), backend, outcome, response_time);
         p.on_complete(&completion, &view, ms(0));
     }
     // Equal loads of 3, which are not hot.

@@ -13,15 +13,7 @@ fn who_tells_of_shorter_times_than_it_takes_gains_nothing() {
         got[usize::from(chosen)] += 1;
         let (backend, outcome) = (BackendId(chosen), Outcome::Completed);
         let response_time = Nanos::from_millis(10);
-        let completion = Completion {
-            target: TargetId(0),
-            backend,
-            outcome,
-            size_bytes: None,
-            hit: None,
-            response_time,
-            class: 0,
-        };
+        let completion = Completion::of(TargetId(0), backend, outcome, response_time);
         p.on_complete(&completion, &view, ms(number));
     }
     assert!(got.iter().all(|n| n.abs_diff(250) < 69), "five standard errors: {got:?}");
