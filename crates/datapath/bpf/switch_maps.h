@@ -101,6 +101,14 @@ struct {
 	__type(value, struct switch_interfaces);
 } switch_interfaces SEC(".maps");
 
+/* See `coarse_ns`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct switch_clock);
+} switch_clocks SEC(".maps");
+
 COUNTERS(switch_counters) switch_counts SEC(".maps");
 
 struct {

@@ -41,6 +41,25 @@ ALWAYS_INLINE bool is_believed(const struct switch_conn *conn, __u32 number)
 	return number - conn->seq_end + BELIEVED_BYTES <= 2 * BELIEVED_BYTES;
 }
 
+/*
+ * The kernel's coarse clock, which moves at ticks: it is read once in each. The number of the tick is a load, the clock a call that
+ * was a fifth of what a packet costs.
+ */
+ALWAYS_INLINE __u64 coarse_ns(void)
+{
+	__u32 zero = 0;
+	struct switch_clock *clock = bpf_map_lookup_elem(&switch_clocks, &zero);
+	__u64 tick = bpf_jiffies64();
+
+	if (!clock)
+		return bpf_ktime_get_coarse_ns();
+	if (clock->tick != tick) {
+		clock->tick = tick;
+		clock->coarse_ns = bpf_ktime_get_coarse_ns();
+	}
+	return clock->coarse_ns;
+}
+
 ALWAYS_INLINE void begin(struct switch_conn *conn, const struct sight *sight, __u32 holder, __u64 now_ns)
 {
 	conn->last_seen_ns = now_ns;
@@ -164,7 +183,7 @@ ALWAYS_INLINE void note(struct switch_conn *conn, struct sight *sight, struct sw
 	__u32 end = sight_end(sight);
 	__u32 ending;
 
-	conn->last_seen_ns = bpf_ktime_get_coarse_ns();
+	conn->last_seen_ns = coarse_ns();
 	conn->packets = packets;
 	conn->bytes += sight->frame_bytes;
 	if (packets == 2 && flags & CONN_HASHED && !(flags & (CONN_FIN | CONN_RST)))
@@ -257,7 +276,7 @@ ALWAYS_INLINE bool answers(const struct switch_conn *opening, const struct sight
 /* A SYN with another number is of another attempt of the client. */
 ALWAYS_INLINE void note_opening(struct switch_conn *opening, const struct sight *sight)
 {
-	opening->last_seen_ns = bpf_ktime_get_coarse_ns();
+	opening->last_seen_ns = coarse_ns();
 	opening->packets++;
 	opening->bytes += sight->frame_bytes;
 	if (opens(sight) && opening->seq_end != sight->seq + 1) {
@@ -266,22 +285,12 @@ ALWAYS_INLINE void note_opening(struct switch_conn *opening, const struct sight 
 	}
 }
 
-/* A packet of a connection that is only opening, or of one that nobody knows. */
-ALWAYS_INLINE __u32 place_unknown(struct sight *sight, struct switch_counters *counts)
+/* A packet of a connection that is only opening, or, without `opening`, of one that nobody knows. */
+ALWAYS_INLINE __u32 place_unknown(struct sight *sight, struct switch_conn *opening, struct switch_counters *counts)
 {
-	struct switch_conn *opening = bpf_map_lookup_elem(&switch_opening, &sight->key);
 	bool is_opening = is_tcp(sight) && opens(sight);
 	__u32 holder;
 
-	if (!opening && is_tcp(sight) && continues(sight)) {
-		/* The packet before this one may have established it on another CPU since it was looked for. */
-		struct switch_conn *conn = find_chosen(&sight->key);
-
-		if (conn) {
-			note(conn, sight, counts);
-			return conn->holder;
-		}
-	}
 	if (!opening || !usable_backend(opening->holder)) {
 		if (opening) {
 			tell(&sight->key, opening, EVENT_LOST, bpf_ktime_get_ns(), 0, counts);
@@ -333,8 +342,15 @@ ALWAYS_INLINE struct switch_backend *place(struct sight *sight, struct switch_co
 		bpf_map_delete_elem(&switch_hashed, &sight->key);
 		conn = NULL;
 	}
-	if (!conn)
-		return usable_backend(place_unknown(sight, counts));
+	if (!conn) {
+		struct switch_conn *opening = bpf_map_lookup_elem(&switch_opening, &sight->key);
+
+		/* The packet before this one may have established it on another CPU since it was looked for. */
+		if (!opening)
+			conn = find_chosen(&sight->key);
+		if (!conn || begins_anew(conn, sight))
+			return usable_backend(place_unknown(sight, opening, counts));
+	}
 	sight->round_trip_us = conn->round_trip_us;
 	backend = usable_backend(conn->holder);
 	if (backend)

@@ -139,6 +139,12 @@ struct switch_settings {
 	__u32 padding;
 };
 
+/* What a CPU has last read of the coarse clock, and at which tick. */
+struct switch_clock {
+	__u64 tick;
+	__u64 coarse_ns;
+};
+
 /* Of each CPU. The order is that of the Rust structs in src/switch/counters.rs. */
 struct switch_counters {
 	__u64 forwarded_packets;

@@ -56,4 +56,12 @@ int bare_forwarder(struct xdp_md *xdp)
 	return bpf_redirect(hop->ifindex, 0);
 }
 
+/* Takes in what is forwarded, at the other end. */
+SEC("xdp")
+int take_in(struct xdp_md *xdp)
+{
+	(void)xdp;
+	return XDP_DROP;
+}
+
 char LICENSE[] SEC("license") = "GPL";

@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
+use libbpf_rs::libbpf_sys::{BPF_F_TEST_XDP_LIVE_FRAMES, bpf_prog_test_run_opts, bpf_test_run_opts};
 
 /// The input of a run.
 #[derive(Default)]
@@ -21,6 +21,9 @@ pub(crate) struct RunInput<'a> {
     pub(crate) frame_out: Option<&'a mut [u8]>,
     /// How often; 0 means once.
     pub(crate) repeat: u32,
+    /// A program of XDP decides over frames that the kernel makes, and the kernel does with them as it decides
+    /// (`BPF_F_TEST_XDP_LIVE_FRAMES`).
+    pub(crate) is_live: bool,
 }
 
 /// The result of a run.
@@ -39,9 +42,10 @@ pub(crate) struct RunOutput {
 /// # Errors
 /// The kernel's.
 pub(crate) fn run(program: BorrowedFd<'_>, input: RunInput<'_>) -> io::Result<RunOutput> {
-    let RunInput { context, frame, frame_out, repeat } = input;
+    let RunInput { context, frame, frame_out, repeat, is_live } = input;
     let mut options = bpf_test_run_opts { sz: size_of::<bpf_test_run_opts>() as _, ..Default::default() };
     options.repeat = repeat.cast_signed();
+    options.flags = if is_live { BPF_F_TEST_XDP_LIVE_FRAMES } else { 0 };
     if let Some(context) = context {
         options.ctx_in = context.as_mut_ptr().cast_const().cast();
         options.ctx_size_in = bytes(context)?;

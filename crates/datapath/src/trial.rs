@@ -77,3 +77,26 @@ pub(crate) fn try_frame(
         time: Duration::from_nanos(output.nanoseconds.into()),
     })
 }
+
+/// Sends `frame` through the program of XDP `count` times as if it had arrived at interface `ifindex`, and on from there. The mean time,
+/// which has that of what takes the frames in at the other end of a virtual cable.
+pub(crate) fn forward_frames(
+    program: BorrowedFd<'_>,
+    ifindex: u32,
+    frame: &[u8],
+    count: u32,
+) -> Result<Duration, DatapathError> {
+    // `struct xdp_md`: where the frame begins and ends, metadata, interface, its queue, the other interface.
+    let frame_bytes = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    let mut context = [0, frame_bytes, 0, ifindex, 0, 0].map(u32::to_ne_bytes).concat();
+    let input = RunInput {
+        context: Some(&mut context),
+        frame: Some(frame),
+        repeat: count,
+        is_live: true,
+        ..Default::default()
+    };
+    run(program, input).map(|output| Duration::from_nanos(output.nanoseconds.into())).map_err(|error| {
+        DatapathError::of("cannot send frames through a packet program", BPF_CAPABILITIES, error)
+    })
+}

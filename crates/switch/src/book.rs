@@ -207,8 +207,8 @@ impl<A> ConnBook<A> {
         }
     }
 
-    /// Whether this choice is neither prepared nor with the connection: it is over, as its end can be told before its beginning if two CPUs
-    /// have its packets. An earlier process's choice is not known, either; a sweep finds its connection.
+    /// Whether this choice is neither prepared nor with the connection: it is over, as its end can be told before its establishment if two
+    /// CPUs have its packets. An earlier process's choice is not known, either; a sweep finds its connection.
     fn is_spent(&self, conn: &SwitchConn, choice: u64) -> bool {
         self.conns.get(conn).is_none_or(|known| known.choice != Some(choice))
             && !self.prepared.contains_key(&choice)

@@ -56,6 +56,6 @@ impl Distributor for OwnCore {
     }
 
     fn complete(&mut self, assignment: Assigned, outcome: Outcome) {
-        self.core.complete(&assignment, Ending { outcome, ..Ending::FAILED }, self.now());
+        self.core.complete(&assignment, Ending::of(outcome), self.now());
     }
 }
