@@ -274,8 +274,10 @@ impl Account {
                 trial.end(TrialEnd::Answered);
             }
             let whole = head.is_get && end.status == 200;
+            // Answers without the document, such as errors, are no hits and no misses of it.
+            let hit = end.hit.filter(|_| head.is_get && matches!(end.status, 200 | 206));
             // What is compressed on the way is no smaller for a back-end.
-            assignment.complete(whole.then_some(end.content.original_bytes), end.hit);
+            assignment.complete(whole.then_some(end.content.original_bytes), hit);
         }
         worker.observe(&RequestRecord {
             peer: &accepted.peer_text,

@@ -160,3 +160,20 @@ impl fmt::Display for Position {
         write!(f, "{}, byte {}", self.file.display(), self.offset)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_version_and_the_one_before_are_read() {
+        let head = FileHead { session: 7, number: 3 };
+        for (version, is_read) in [(VERSION, true), (WITHOUT_HITS, true), (2, false), (VERSION + 1, false)] {
+            let mut bytes = head.to_bytes();
+            bytes[4..8].copy_from_slice(&version.to_le_bytes());
+            let sum = xxh3_64(&bytes[..24]);
+            bytes[24..].copy_from_slice(&sum.to_le_bytes());
+            assert_eq!(FileHead::read(&bytes).is_ok_and(|read| read == head), is_read, "version {version}");
+        }
+    }
+}

@@ -59,7 +59,7 @@ impl Dispatch {
             };
             state.core.sniffed(&closing, now);
         }
-        state.core.complete(assigned, Ending { outcome, ..Ending::FAILED }, now);
+        state.core.complete(assigned, Ending::of(outcome), now);
     }
 
     /// A request has passed on a connection, on its way to a back-end.

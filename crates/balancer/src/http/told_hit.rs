@@ -1,11 +1,12 @@
 //! What a response tells of the back-end's cache: `Cache-Status` (RFC 9211), `X-Cache-Status`, `X-Cache`, or `Age` (RFC 9111).
 //!
-//! Caches on the way add themselves at the end of a list, so the last member is the back-end's. What neither came from its cache nor was
-//! sought there, such as a response that may not be stored, tells nothing.
+//! Caches on the way add themselves at the end of a list, so the last member is the back-end's, also over several lines. What was neither
+//! served from its cache nor read because it was not there tells nothing: what may not be stored, was revalidated or had expired, or what
+//! waited for another request's read.
 
-/// Whether the back-end had the content in its cache, as told by the best of the fields so far.
+/// What the clearest of the fields so far tells: whether the back-end had the content in its cache, or nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ToldHit(Option<(CacheField, bool)>);
+pub(crate) struct ToldHit(Option<(CacheField, Option<bool>)>);
 
 /// The fields, from the vaguest to the clearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +45,7 @@ impl CacheField {
 impl ToldHit {
     /// Whether it was a hit, where a field tells.
     pub(crate) fn get(self) -> Option<bool> {
-        self.0.map(|(_, hit)| hit)
+        self.0.and_then(|(_, hit)| hit)
     }
 
     /// Looks at a further field of the response.
@@ -52,55 +53,65 @@ impl ToldHit {
     pub(crate) fn add(&mut self, name: &str, value: &[u8]) {
         if let Some(field) = CacheField::of(name)
             && self.0.is_none_or(|(by, _)| field >= by)
-            && let Some(hit) = field.read(value)
         {
-            self.0 = Some((field, hit));
+            self.0 = Some((field, field.read(value)));
         }
     }
 }
 
-/// `HIT`, `Hit from cloudfront`, `TCP_MEM_HIT`, `MISS from a`, `EXPIRED`: the first word of the last member of the list. One that was
-/// revalidated was neither.
+/// `HIT`, `Hit from cloudfront`, `TCP_MEM_HIT`, `MISS from a`: the first word of the last member of the list.
 fn by_word(value: &[u8]) -> Option<bool> {
-    let last = value.rsplit(|&byte| byte == b',').next()?.trim_ascii();
-    let word = last.split(u8::is_ascii_whitespace).next()?;
-    // Squid's names, such as TCP_MEM_HIT, TCP_CLIENT_REFRESH_MISS and TCP_REFRESH_UNMODIFIED.
-    let ends = |with: &[u8]| {
-        word.len().checked_sub(with.len()).is_some_and(|at| word[at..].eq_ignore_ascii_case(with))
-    };
-    if [&b"stale"[..], b"updating"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
+    let mut members = value.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    let last = members.find(|member| !member.is_empty())?;
+    let word = last.split(|byte| byte.is_ascii_whitespace() || b";:/".contains(byte)).next()?;
+    let is_one_of = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes()));
+    // Varnish's and nginx's names, and Squid's (`TCP_` before, in its newer versions also what the hit was in).
+    if is_one_of(&["hit", "stale", "updating", "tcp_hit", "tcp_mem_hit", "tcp_imshit", "tcp_ims_hit"]) {
         return Some(true);
     }
-    if ends(b"hit") {
-        let is_refreshed = word.windows(7).any(|part| part.eq_ignore_ascii_case(b"refresh"));
-        return (!is_refreshed).then_some(true);
-    }
-    (ends(b"miss") || word.eq_ignore_ascii_case(b"expired")).then_some(false)
+    is_one_of(&["miss", "tcp_miss"]).then_some(false)
 }
 
-/// `OneCache; hit; ttl=30` or `TwoCache; fwd=uri-miss; stored`: the parameters of the last member of the list.
+/// `OneCache; hit; ttl=30` or `TwoCache; fwd=uri-miss; stored`: the parameters of the last member of the list, in any order.
 fn by_parameters(value: &[u8]) -> Option<bool> {
-    let mut told = None;
+    let mut told = MemberParameters::default();
     for (part, starts_member) in parts(value) {
-        if starts_member {
-            told = None;
-            continue;
+        // Empty members count for nothing (RFC 9110, section 5.6.1).
+        if starts_member && !part.is_empty() {
+            told = MemberParameters::default();
+        } else {
+            told.add(part);
         }
+    }
+    told.get()
+}
+
+/// What the parameters of a member of `Cache-Status` tell.
+#[derive(Default)]
+struct MemberParameters {
+    hit: bool,
+    missed: bool,
+    /// It waited for another request's read, or had the content, which was still good.
+    not_read: bool,
+}
+
+impl MemberParameters {
+    fn add(&mut self, part: &[u8]) {
         let (name, value) = match part.iter().position(|&byte| byte == b'=') {
             Some(at) => (&part[..at], Some(&part[at + 1..])),
             None => (part, None),
         };
         match (name, value) {
-            (b"hit", None | Some(b"?1")) => told = Some(true),
-            (b"fwd", Some(b"miss" | b"uri-miss" | b"vary-miss" | b"stale" | b"partial")) => {
-                told = told.or(Some(false));
-            }
-            // It had the content, which was still good (or had none, where the method may not be cached).
-            (b"fwd-status", Some(b"304")) if told == Some(false) => told = None,
+            (b"hit", None | Some(b"?1")) => self.hit = true,
+            (b"fwd", Some(b"miss" | b"uri-miss" | b"vary-miss" | b"partial")) => self.missed = true,
+            (b"fwd-status", Some(b"304")) | (b"collapsed", None | Some(b"?1")) => self.not_read = true,
             _ => {}
         }
     }
-    told
+
+    fn get(&self) -> Option<bool> {
+        if self.hit { Some(true) } else { (self.missed && !self.not_read).then_some(false) }
+    }
 }
 
 /// The parts of a list of items with parameters, without spaces around them, and whether each begins a member. Neither commas nor
@@ -148,7 +159,13 @@ mod tests {
             ("HIT, MISS", Some(false)),
             ("Miss from cloudfront", Some(false)),
             ("TCP_MISS", Some(false)),
-            ("EXPIRED", Some(false)),
+            ("EXPIRED", None),
+            ("TCP_CLIENT_REFRESH_MISS", None),
+            ("TCP_HIT/200", Some(true)),
+            ("hit:3", Some(true)),
+            ("HIT, ", Some(true)),
+            ("NOHIT", None),
+            ("TCP_REMOTE_HIT", None),
             ("REVALIDATED", None),
             ("RefreshHit from cloudfront", None),
             ("TCP_REFRESH_UNMODIFIED", None),
@@ -170,6 +187,11 @@ mod tests {
             ("ExampleCache; hit=?0", None),
             ("ExampleCache; fwd=uri-miss; stored", Some(false)),
             ("ExampleCache; fwd=stale; fwd-status=304", None),
+            ("ExampleCache; fwd=stale", None),
+            ("ExampleCache; fwd-status=304; fwd=miss", None),
+            ("ExampleCache; fwd=miss; fwd-status=304", None),
+            ("ExampleCache; fwd=uri-miss; collapsed", None),
+            ("ExampleCache; hit, ", Some(true)),
             ("ExampleCache; fwd=bypass", None),
             ("Origin; hit, Edge; fwd=miss", Some(false)),
             ("Origin; fwd=miss, Edge; hit", Some(true)),
@@ -188,7 +210,14 @@ mod tests {
         assert_eq!(told(&[("X-Cache", "MISS"), ("Age", "30")]), Some(false));
         assert_eq!(told(&[("Cache-Status", "a; hit"), ("X-Cache", "MISS")]), Some(true));
         assert_eq!(told(&[("X-Cache", "HIT"), ("X-Cache", "MISS")]), Some(false), "the later one of a list");
-        assert_eq!(told(&[("Age", "1"), ("X-Cache", "BYPASS")]), Some(true));
+        assert_eq!(told(&[("Age", "1"), ("X-Cache", "BYPASS")]), None);
+        assert_eq!(told(&[("X-Cache", "BYPASS"), ("Age", "1")]), None);
+        assert_eq!(
+            told(&[("X-Cache", "HIT"), ("X-Cache", "BYPASS")]),
+            None,
+            "the back-end's own tells nothing"
+        );
+        assert_eq!(told(&[("Cache-Status", "Origin; hit"), ("Cache-Status", "Edge; fwd=bypass")]), None);
         for (age, expected) in
             [("0", None), ("00", None), ("", None), ("x", None), ("-1", None), ("20", Some(true))]
         {

@@ -1,5 +1,7 @@
 //! What other policies would have done.
 
+use std::sync::{Arc, Mutex};
+
 use plimsoll_decisions::{CompareOptions, Comparison, Counterfactual, LogReader, Shadow, compare};
 use plimsoll_policy::{
     BackendId, Candidates, Capabilities, Cluster, ClusterView, Completion, Decision, Health, LoadUse, Nanos,
@@ -110,6 +112,34 @@ impl Policy for Asks {
 }
 
 impl Polls for Asks {}
+
+/// Sends all to back-end 1, and keeps what is told of its cache.
+#[derive(Default)]
+struct Listens(Arc<Mutex<Vec<Option<bool>>>>);
+
+impl Policy for Listens {
+    fn choose(&mut self, request: &Request, _: &ClusterView, _: Time) -> Decision {
+        Decision::Assign(BackendId(request.number as u16))
+    }
+
+    fn on_complete(&mut self, completion: &Completion, _: &ClusterView, _: Time) {
+        self.0.lock().unwrap().push(completion.hit);
+    }
+}
+
+#[test]
+fn only_the_same_back_end_tells_of_its_cache() {
+    let listens = Listens::default();
+    let heard = Arc::clone(&listens.0);
+    let spec = &plimsoll_cache::caches::lru::SPEC;
+    let mut shadow = Counterfactual::new(Box::new(listens), Cluster::new(3), spec, 100);
+    let live = Completion { hit: Some(true), ..LIVE };
+    for number in [0, 1] {
+        assert_eq!(offer(&mut shadow, number), Some(BackendId(number as u16)));
+        shadow.completed(number, &live, Phase::Active, Time::ZERO);
+    }
+    assert_eq!(*heard.lock().unwrap(), [Some(true), None]);
+}
 
 fn asks() -> Counterfactual {
     Counterfactual::new(Box::new(Asks), Cluster::new(3), &plimsoll_cache::caches::lru::SPEC, 100)

@@ -82,7 +82,13 @@ pub struct Ending {
 
 impl Ending {
     /// Lost: the back-end failed, or the client went away.
-    pub const FAILED: Self = Self { outcome: Outcome::Failed, size_bytes: None, hit: None };
+    pub const FAILED: Self = Self::of(Outcome::Failed);
+
+    /// Ended so; nothing else is known.
+    #[must_use]
+    pub const fn of(outcome: Outcome) -> Self {
+        Self { outcome, size_bytes: None, hit: None }
+    }
 
     /// Answered with a body of this many bytes, where that is known.
     #[must_use]

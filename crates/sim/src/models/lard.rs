@@ -76,6 +76,7 @@ impl<'t> LardModel<'t> {
         if computes {
             task.computed = !self.finds(b, &task);
             if task.computed {
+                self.tell(&task, false);
                 self.nodes[usize::from(b)].read_count += 1;
             } else {
                 task.extra = Nanos::ZERO;
@@ -101,17 +102,25 @@ impl<'t> LardModel<'t> {
             .push(context.now + span, ModelEvent { backend: b, kind: CPU, unit: 0, epoch: node.epoch });
     }
 
-    /// Whether `b` has in its cache what the task asks for. That is what it tells of the request, if it tells anything.
+    /// Whether `b` has in its cache what the task asks for. If it has, it tells so.
     #[inline]
     fn finds(&mut self, b: u16, task: &Task) -> bool {
         let hit = self.caches[usize::from(b)].access(u64::from(task.target));
         if let Some(global) = &mut self.global_memory {
             global.touch(task.target, hit.then_some(b));
         }
+        if hit {
+            self.tell(task, true);
+        }
+        hit
+    }
+
+    /// Tells with the response whether it was a hit, where back-ends do. Who waits for another request's read is told nothing.
+    #[inline]
+    fn tell(&mut self, task: &Task, hit: bool) {
         if let Some(told) = self.hits.get_mut(task.job as usize) {
             *told = Some(hit);
         }
-        hit
     }
 
     fn cpu_done(&mut self, b: u16, context: &mut ModelContext<'_>) {
@@ -169,6 +178,7 @@ impl<'t> LardModel<'t> {
             self.store(b, task.target);
             return Some(Task { step: CpuStep::Send { last: true }, extra, ..task });
         }
+        self.tell(&task, false);
         self.begin_read(b, task, context);
         None
     }

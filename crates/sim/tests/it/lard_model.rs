@@ -1,6 +1,8 @@
 //! The LARD back-end by hand: every figure here is worked out from section 3.1 of the paper.
 
-use plimsoll_policy::Nanos;
+use std::sync::{Arc, Mutex};
+
+use plimsoll_policy::{BackendId, ClusterView, Completion, Decision, Nanos, Policy, Request, Time};
 use plimsoll_sim::models::lard::LardModelParams;
 
 use crate::common::{Setup, request, targets};
@@ -147,4 +149,36 @@ fn global_memory_spares_the_disk() {
     assert_eq!(joined.backends.iter().map(|b| b.usage.reads).sum::<u64>(), 1);
     // The copy costs the receiver's CPU what a transmission costs.
     assert_eq!(total, (2 * 930 * US + first_block(8 * KB) + send(8 * KB)) as f64);
+}
+
+/// Sends all to the first back-end, and keeps what is told of its cache.
+#[derive(Default)]
+struct Listens(Arc<Mutex<Vec<Option<bool>>>>);
+
+impl Policy for Listens {
+    fn choose(&mut self, _: &Request, _: &ClusterView, _: Time) -> Decision {
+        Decision::Assign(BackendId(0))
+    }
+
+    fn on_complete(&mut self, completion: &Completion, _: &ClusterView, _: Time) {
+        self.0.lock().unwrap().push(completion.hit);
+    }
+}
+
+#[test]
+fn back_ends_tell_of_hits_and_reads_and_nothing_of_who_waits_for_a_read() {
+    let sizes = [8 * KB, 8 * KB];
+    // One is read, the second waits for that, the third finds it; then another one.
+    let requests = [(0, 0), (0, 1), (0, 1000), (1, 2000)].map(|(target, ms)| request(target, 8 * KB, ms));
+    let told = |tells_hits| {
+        let params = LardModelParams { tells_hits, ..LardModelParams::default() };
+        let listens = Listens::default();
+        let heard = Arc::clone(&listens.0);
+        let setup = Setup { params, ..Setup::default() };
+        let (outcome, _) = setup.lard_with(Box::new(listens), &targets(&sizes), &requests);
+        assert_eq!(outcome.joined_ratio(), Some(0.25));
+        std::mem::take(&mut *heard.lock().unwrap())
+    };
+    assert_eq!(told(0), [None; 4]);
+    assert_eq!(told(1), [Some(false), None, Some(true), Some(false)]);
 }

@@ -11,6 +11,7 @@ mod idle;
 mod pass;
 mod pool;
 mod relay;
+mod relay_failed;
 mod request_rest;
 mod told;
 mod tunnel;

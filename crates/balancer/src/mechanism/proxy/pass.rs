@@ -11,7 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::compress::{Compressor, Compressors};
 use super::pool::BackendConnection;
-use super::relay::{Relay, RelayFailed};
+use super::relay::Relay;
+use super::relay_failed::RelayFailed;
 use super::tunnel::ByteTunnel;
 use super::upload::{Upload, UploadFailed};
 use crate::ejection::TrialEnd;

@@ -1,6 +1,7 @@
 //! Relays a response to the client: the rewritten head and the body, framed for the client.
 
 use std::io;
+use std::ops::Range;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::coded_content::CodedContent;
 use super::compress::Compressor;
+use super::relay_failed::{NotTaken, RelayFailed};
 use super::request_rest::RequestRest;
 use super::upload::Upload;
 use crate::http::chunked::{BadChunk, Decoder, chunk_line};
@@ -25,49 +27,6 @@ use crate::stalling::Stalling;
 
 /// A body up to this size goes out in one piece with its head: copying it costs less than a second piece.
 const COPIED_BYTES: usize = 2048;
-
-/// Why the client did not get the whole response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RelayFailed {
-    /// The client has gone, or the front-end stops.
-    ClientGone,
-    /// The client takes nothing of it, or sends nothing of what is left of its request.
-    ClientTimeout,
-    /// The back-end's body was cut off, too long or badly framed, or took too long.
-    Broken {
-        /// Whether it is the back-end's fault: perhaps not while the client was waited for, to send the rest of the request.
-        by_backend: bool,
-    },
-}
-
-impl From<NotTaken> for RelayFailed {
-    fn from(not_taken: NotTaken) -> Self {
-        Self::Broken { by_backend: matches!(not_taken, NotTaken::Malformed(_)) }
-    }
-}
-
-/// Why what has come does not go on.
-enum NotTaken {
-    /// It is no body.
-    Malformed(BadChunk),
-    /// There is no memory to compress it.
-    NoMemory,
-}
-
-impl From<BadChunk> for NotTaken {
-    fn from(bad: BadChunk) -> Self {
-        Self::Malformed(bad)
-    }
-}
-
-impl From<NotTaken> for BadResponse {
-    fn from(not_taken: NotTaken) -> Self {
-        match not_taken {
-            NotTaken::Malformed(bad) => Self::Wrong(bad.0),
-            NotTaken::NoMemory => Self::OverLimit("there is no memory to compress it"),
-        }
-    }
-}
 
 enum Body {
     /// Bytes still to come.
@@ -107,13 +66,18 @@ pub(crate) struct Relay<'a> {
     response: &'a mut Buffer,
     /// What goes out before the content in `response`: the head, or the line before a chunk.
     out: &'a mut Vec<u8>,
+    /// Where there is content in `out`.
+    content_in_out: Range<usize>,
     /// Content at the front of `response`.
     content: usize,
     /// How many bytes of `response` it takes up.
     consumed: usize,
     /// What goes out after the content.
     tail: Vec<u8>,
+    /// What the client got of the content.
     content_bytes: u64,
+    /// As the back-end gave that, where it is compressed.
+    original_bytes: u64,
     clean: bool,
     trailers_out: bool,
     /// Where the content is compressed: by this, into chunks in `out`.
@@ -146,11 +110,14 @@ impl<'a> Relay<'a> {
             content: 0,
             consumed: 0,
             tail: Vec::new(),
+            content_in_out: 0..0,
             content_bytes: 0,
+            original_bytes: 0,
             clean: true,
             trailers_out: client != HttpVersion::Http10,
+            // A response without a body is not compressed, whatever its head says of one.
+            coding: head.coding.filter(|_| compressor.is_some()),
             coded: compressor.map(CodedContent::by),
-            coding: head.coding,
         };
         if matches!(relay.body, Body::Read) {
             // What follows a response without a body was not asked for; the client need not know.
@@ -163,12 +130,8 @@ impl<'a> Relay<'a> {
 
     /// What has been passed on so far.
     pub(crate) fn passed(&self) -> PassedContent {
-        let plain = PassedContent::plain(self.content_bytes);
-        self.coded.as_ref().map_or(plain, |coded| PassedContent {
-            original_bytes: coded.original_bytes,
-            coding: self.coding,
-            ..plain
-        })
+        let original_bytes = if self.coded.is_some() { self.original_bytes } else { self.content_bytes };
+        PassedContent { client_bytes: self.content_bytes, original_bytes, coding: self.coding }
     }
 
     /// Whether nothing was left over on the back-end's connection.
@@ -205,7 +168,12 @@ impl<'a> Relay<'a> {
                 most: config.timeouts.body,
                 moved_bytes: self.content_bytes,
             };
-            self.write_out(client, &wait, stalling, &mut rest).await?;
+            let mut written = 0;
+            let result = self.write_out(client, &wait, stalling, &mut rest, &mut written).await;
+            if let Err(failed) = result {
+                self.count_written(written);
+                return Err(failed);
+            }
             pace = pace.after(deadline.now_ms().saturating_sub(began_ms));
             self.wrote();
             if matches!(self.body, Body::Read) {
@@ -236,14 +204,15 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Writes what is there. A client that takes it slowly is no load of the back-end, nor is one that is the last to be
-    /// waited for.
+    /// Writes what is there, and counts in `written` what has gone out. A client that takes it slowly is no load of the back-end, nor
+    /// is one that is the last to be waited for.
     async fn write_out<I, O, W>(
         &self,
         client: &mut W,
         wait: &ClientWait<'_>,
         stalling: &mut Stalling<'_>,
         rest: &mut RequestRest<'_, '_, I, O>,
+        written: &mut usize,
     ) -> Result<(), RelayFailed>
     where
         I: Input,
@@ -252,21 +221,20 @@ impl<'a> Relay<'a> {
     {
         let all_read = matches!(self.body, Body::Read);
         let pieces: [&[u8]; 3] = [self.out, &self.response.data()[..self.content], &self.tail];
-        let mut written = 0;
-        wait.set(stalling, written);
+        wait.set(stalling, *written);
         loop {
             let write = wait.deadline.guard(|cx| {
                 if rest.poll(cx) {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
                 }
-                let before = written;
-                let result = poll_write_all(cx, client, &pieces, &mut written);
+                let before = *written;
+                let result = poll_write_all(cx, client, &pieces, written);
                 let begins = all_read && !stalling.is_stalled();
-                if result.is_pending() && (begins || written != before) {
+                if result.is_pending() && (begins || *written != before) {
                     if begins {
                         stalling.stall();
                     }
-                    wait.set(stalling, written);
+                    wait.set(stalling, *written);
                 }
                 result
             });
@@ -276,7 +244,7 @@ impl<'a> Relay<'a> {
                 Err(Fired::TimedOut) => return Err(RelayFailed::ClientTimeout),
                 _ => return Err(RelayFailed::ClientGone),
             }
-            wait.set(stalling, written);
+            wait.set(stalling, *written);
         }
     }
 
@@ -350,7 +318,7 @@ impl<'a> Relay<'a> {
         let ends = matches!(self.body, Body::Read);
         if let Some(coded) = self.coded.as_mut().filter(|_| ends || self.content > 0) {
             let content = &self.response.data()[..self.content];
-            coded.code(content, ends, self.out).map_err(|_| NotTaken::NoMemory)?;
+            self.content_in_out = coded.code(content, ends, self.out).map_err(|_| NotTaken::NoMemory)?;
             self.response.consume(self.consumed);
             (self.content, self.consumed) = (0, 0);
         }
@@ -360,23 +328,35 @@ impl<'a> Relay<'a> {
     /// Makes one piece of what is small.
     fn join_small(&mut self) {
         if self.content + self.tail.len() > 0 && self.content + self.tail.len() <= COPIED_BYTES {
+            if self.content > 0 {
+                self.content_in_out = self.out.len()..self.out.len() + self.content;
+            }
             self.out.extend_from_slice(&self.response.data()[..self.content]);
             self.out.extend_from_slice(&self.tail);
             self.response.consume(self.consumed);
-            self.content_bytes += self.content as u64;
             (self.content, self.consumed) = (0, 0);
             self.tail.clear();
         }
     }
 
+    /// All that was there has gone out.
     fn wrote(&mut self) {
+        self.count_written(usize::MAX);
         self.response.consume(self.consumed);
-        self.content_bytes += self.content as u64;
         (self.content, self.consumed) = (0, 0);
-        if let Some(coded) = &mut self.coded {
-            self.content_bytes += std::mem::take(&mut coded.out_bytes) as u64;
-        }
+        self.original_bytes = self.coded.as_ref().map_or(0, |coded| coded.original_bytes);
+        self.content_in_out = 0..0;
         self.out.clear();
         self.tail.clear();
     }
+
+    /// Counts the content among the first `written` bytes of what was there.
+    fn count_written(&mut self, written: usize) {
+        let in_out = written.min(self.content_in_out.end).saturating_sub(self.content_in_out.start);
+        let behind = written.saturating_sub(self.out.len()).min(self.content);
+        self.content_bytes += (in_out + behind) as u64;
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -319,9 +319,11 @@ impl LearnedCosts {
             self.learn_from(b, &sample, (took_ns, completion.hit), (each_ns, read_ns));
         }
         let Some(read) = read else { return false };
-        // A back-end may have had the document before this policy knew it.
-        if answered && read.likelihood >= 1.0 && completion.hit != Some(true) {
-            self.learn_read(b, took_ns - each_ns * read.queue_position, read.position);
+        let hit_ns = each_ns * read.queue_position;
+        // A back-end may have had the document before this policy knew it. One that has it on its disk, too, tells of a hit.
+        let was_there = completion.hit == Some(true) && took_ns <= hit_ns + read_ns * read.position / 2.0;
+        if answered && read.likelihood >= 1.0 && !was_there {
+            self.learn_read(b, took_ns - hit_ns, read.position);
         }
         true
     }
@@ -348,19 +350,17 @@ impl LearnedCosts {
     ) {
         let hit_ns = each_ns * self.work.positions(sample.queue);
         let fetch_ns = read_ns * sample.read_position;
-        // By its time, where reads take longer than hits. What cannot have been evicted was no read.
-        let tells = sample.seen.is_some() && self.hit.get().is_some() && fetch_ns > hit_ns;
-        let by_time = tells.then_some(took_ns > hit_ns + fetch_ns / 2.0);
-        let read = told.map(|hit| !hit).or(by_time);
+        // By its time, where reads take longer than hits. What cannot have been evicted was no read, unless it is told so.
+        let times_tell = sample.seen.is_some() && self.hit.get().is_some() && fetch_ns > hit_ns;
+        let by_time = times_tell.then_some(took_ns > hit_ns + fetch_ns / 2.0);
+        let is_told_miss = told == Some(false);
+        // A hit that is told may have come from the disk of a cache, so it counts only where times do not tell.
+        let read = if is_told_miss { Some(true) } else { by_time.or(told.map(|hit| !hit)) };
         if let (Some(seen), Some(read)) = (sample.seen, read) {
             self.evictions.learn(b.index(), seen, read);
         }
-        // What was a hit, and took as long as a read, has waited for something else.
-        if told == Some(true) && by_time == Some(true) {
-            return;
-        }
         if read == Some(true) {
-            self.learn_read(b, took_ns - hit_ns, sample.read_position);
+            self.learn_read(b, (took_ns - hit_ns).max(0.0), sample.read_position);
             return;
         }
         // Uncapped: what holds hits up is what this learns.
