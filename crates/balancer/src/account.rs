@@ -69,8 +69,6 @@ pub(crate) struct End {
     pub(crate) content: PassedContent,
     /// Whether the back-end had the content in its cache, where it told.
     pub(crate) hit: Option<bool>,
-    /// When the response's head was there.
-    pub(crate) first_byte: Option<Instant>,
     /// Whether the back-end answered to the end.
     pub(crate) complete: bool,
     /// Whether the back-end had the client's connection and answered itself.
@@ -86,7 +84,6 @@ impl End {
             status,
             content: PassedContent::default(),
             hit: None,
-            first_byte: None,
             complete: false,
             handed_off: false,
             refused: None,
@@ -293,7 +290,11 @@ impl Account {
             handed_off: end.handed_off,
             attempts: self.attempts,
             waited: self.waited,
-            times: Times { received: self.received, assigned: self.assigned, first_byte: end.first_byte },
+            times: Times {
+                received: self.received,
+                assigned: self.assigned,
+                first_byte: end.content.first_byte,
+            },
         });
     }
 }

@@ -1,5 +1,7 @@
 //! What a client has got of a response's content.
 
+use std::time::Instant;
+
 use plimsoll_config::ContentCoding;
 
 /// What a client has got of a response's content.
@@ -11,11 +13,18 @@ pub(crate) struct PassedContent {
     pub(crate) original_bytes: u64,
     /// How the front-end has coded them, if it has.
     pub(crate) coding: Option<ContentCoding>,
+    /// When the response's head was there, if it was.
+    pub(crate) first_byte: Option<Instant>,
 }
 
 impl PassedContent {
     /// As the back-end gave it.
     pub(crate) fn plain(bytes: u64) -> Self {
-        Self { client_bytes: bytes, original_bytes: bytes, coding: None }
+        Self { client_bytes: bytes, original_bytes: bytes, coding: None, first_byte: None }
+    }
+
+    /// The same of a response whose head was there at this time.
+    pub(crate) fn since(self, first_byte: Instant) -> Self {
+        Self { first_byte: Some(first_byte), ..self }
     }
 }

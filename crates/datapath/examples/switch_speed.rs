@@ -232,9 +232,9 @@ fn main() {
         switch.clear_and_detach().unwrap();
     }
     let [of_bare, of_switch] = measure_forwarded(rounds);
-    println!("{:<24}{FEW:>14}{:>12}", "", "forwarded ns");
-    println!("{:<24}{FEW:>14}{of_bare:>12.0}", "bare XDP forwarder");
-    println!("{:<24}{FEW:>14}{of_switch:>12.0}", "switch by XDP");
+    println!("{:<24}{:>14}{:>14}", "", "connections", "forwarded ns");
+    println!("{:<24}{FEW:>14}{of_bare:>14.0}", "bare XDP forwarder");
+    println!("{:<24}{FEW:>14}{of_switch:>14.0}", "switch by XDP");
     println!("switch / bare, by XDP, {FEW} connections: forwarded {:.2} (goal 1.3)", of_switch / of_bare);
     let ratio = |a: usize, b: usize, part: usize| medians[a][part] / medians[b][part];
     println!(

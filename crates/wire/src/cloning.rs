@@ -28,6 +28,8 @@ pub enum ToClone<'a> {
         sent: Option<SentPart>,
         /// What the clone is to do besides.
         role: CloneRole,
+        /// Whether the client has sent more requests, which are answered once it has acknowledged this answer.
+        followed: bool,
     },
     /// The original has gone on, or the connection is over: the clone goes at once, silently.
     Over {
@@ -242,6 +244,7 @@ mod tests {
             head: b"GET / HTTP/1.1\r\n\r\n",
             sent: Some(sent),
             role: CloneRole::Keeps,
+            followed: true,
         }
     }
 
@@ -286,7 +289,14 @@ mod tests {
         let mut bytes = Vec::new();
         assert!(clone(&vec![0; MOST_STATE_BYTES + 1]).encode(&mut bytes).is_err());
         let sent = Some(SentPart { from: 0, left: 0, etag: "e".repeat(MOST_ETAG_BYTES + 1) });
-        let long = ToClone::Clone { conn: Conn(0), state: b"", head: b"", sent, role: CloneRole::Once };
+        let long = ToClone::Clone {
+            conn: Conn(0),
+            state: b"",
+            head: b"",
+            sent,
+            role: CloneRole::Once,
+            followed: false,
+        };
         assert!(long.encode(&mut bytes).is_err() && bytes.is_empty());
         let unordered = ToClone::Sizes { instance: 0, number: 0, cluster: 0, load: vec![(2, 1), (2, 1)] };
         assert!(unordered.encode(&mut bytes).is_err() && bytes.is_empty());

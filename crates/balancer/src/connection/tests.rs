@@ -199,14 +199,8 @@ impl Mechanism for OwnAnswers {
                     keep_backend: true,
                     keep_client,
                 };
-                let (first_byte_at, keep_backend) = (Instant::now(), true);
-                Carried::Answered(Answered {
-                    head,
-                    content: PassedContent::plain(2),
-                    first_byte_at,
-                    keep_client,
-                    keep_backend,
-                })
+                let content = PassedContent::plain(2).since(Instant::now());
+                Carried::Answered(Answered { head, content, keep_client, keep_backend: true })
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Error;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll_config::{Config, ListenerConfig, ListenerProtocol};
 use plimsoll_datapath::Flow;
@@ -193,8 +193,6 @@ impl<P> Carried<P> {
 pub(crate) struct Answered {
     pub(crate) head: ResponseHead,
     pub(crate) content: PassedContent,
-    /// When the response's head was there.
-    pub(crate) first_byte_at: Instant,
     /// Whether the client's connection stays usable.
     pub(crate) keep_client: bool,
     /// Whether the back-end's does.

@@ -48,7 +48,6 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
                 status: answered.head.status,
                 content: answered.content,
                 hit: answered.head.hit,
-                first_byte: Some(answered.first_byte_at),
                 complete: true,
                 handed_off: false,
                 refused: None,

@@ -20,7 +20,9 @@ impl Cloning<'_> {
         let mut asked = AheadClones::new();
         for NextClone { bytes, link } in next {
             let Some((head, after)) = input.split_at_checked(*bytes) else { break };
-            let Some(pending) = link.ask(state, head, None, CloneRole::Ahead) else { break };
+            let Some(pending) = link.ask(state, head, None, (CloneRole::Ahead, !after.is_empty())) else {
+                break;
+            };
             CloneCounters::count(&self.entered.shared.counters.cloned);
             asked.push_back((pending, *bytes));
             input = after;

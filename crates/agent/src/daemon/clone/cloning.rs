@@ -208,7 +208,7 @@ impl Cloning<'_> {
         };
         let mut bytes = Vec::with_capacity(state.encoded_bytes());
         state.encode(&mut bytes);
-        let Some(mut pending) = link.ask(&bytes, head, sent, role) else {
+        let Some(mut pending) = link.ask(&bytes, head, sent, (role, !rest.is_empty())) else {
             return self.thaw(slot, DeclineReason::NoLink, &"the link is lost");
         };
         CloneCounters::count(&shared.counters.cloned);

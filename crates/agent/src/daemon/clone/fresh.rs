@@ -20,7 +20,11 @@ pub(super) struct FreshClone {
     pub(super) flow: Flow,
     pub(super) number: u64,
     pub(super) restored: Restored,
+    /// Most bytes of a packet.
+    pub(super) mss: u16,
     pub(super) role: CloneRole,
+    /// Whether others wait for the client's acknowledgment of its answer.
+    pub(super) followed: bool,
     /// When it was made, and in which state, if it waits for its turn.
     pub(super) ahead: Option<(Instant, TcpState)>,
     /// Of the request, and of others behind it if it keeps the connection.

@@ -73,6 +73,7 @@ pub(super) struct CloneOrder<'a> {
     pub(super) head: &'a [u8],
     pub(super) sent: Option<SentPart>,
     pub(super) role: CloneRole,
+    pub(super) followed: bool,
 }
 
 /// Makes a clone, says so, and has it answer; or refuses.
@@ -215,10 +216,12 @@ fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClo
     let restored = tcp::restore(&state).map_err(|error| kernel(&error))?;
     let copy = restored.as_fd().try_clone_to_owned().map_err(|error| kernel(&error))?;
     let number = shared.clones.enter(flow, copy);
-    let (head, role) = (order.head.to_vec(), order.role);
+    let (head, role, followed) = (order.head.to_vec(), order.role, order.followed);
+    let mss = state.mss;
     let ahead = (role == CloneRole::Ahead).then(|| (Instant::now(), state));
     let conn = order.conn;
-    Ok(FreshClone { conn, flow, number, restored, role, ahead, head, outline, rest: None, _room: room })
+    let (rest, _room) = (None, room);
+    Ok(FreshClone { conn, flow, number, restored, mss, role, followed, ahead, head, outline, rest, _room })
 }
 
 async fn run(shared: Arc<CloneShared>, link: Rc<ServerLink>, clone: FreshClone, word: Rc<KeptWord>) {
@@ -254,9 +257,11 @@ async fn answer_and_go(
     if let Serve::Shim(path) = &shared.serve {
         return shimmed_clone::answer(shared, sink, clone, path).await;
     }
-    let FreshClone { conn, flow, number, restored, role, head, outline, rest, _room, .. } = clone;
+    let FreshClone { conn, flow, number, restored, mss, role, followed, head, outline, rest, _room, .. } =
+        clone;
     let lives =
         restored.activate().and_then(|fd| ClientConnection::new(fd, &head, shared.config.write_timeout));
+    let lives = lives.map(|client| if followed { client.acknowledged_soon(mss) } else { client });
     let Some(mut session) = shared.serve.session() else { return };
     let client = match lives {
         Ok(client) => slot.insert(client),

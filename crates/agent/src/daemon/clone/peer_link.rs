@@ -107,7 +107,7 @@ impl PeerLink {
         state: &[u8],
         head: &[u8],
         sent: Option<SentPart>,
-        role: CloneRole,
+        (role, followed): (CloneRole, bool),
     ) -> Option<PendingClone> {
         let up = self.up.borrow();
         let up = up.as_ref()?;
@@ -117,7 +117,8 @@ impl PeerLink {
         let waiting = Rc::clone(&up.waiting);
         let sink = Rc::clone(&up.sink);
         let pending = PendingClone { conn, sink, waiting, answers, next_hop: up.next_hop };
-        up.sink.push(&ToClone::Clone { conn: Conn(conn), state, head, sent, role }).then_some(pending)
+        let order = ToClone::Clone { conn: Conn(conn), state, head, sent, role, followed };
+        up.sink.push(&order).then_some(pending)
     }
 
     /// Has the link be there, again and again.

@@ -60,8 +60,8 @@ pub(super) async fn serve(shared: Arc<CloneShared>, mut stream: TcpStream, sourc
 fn take(shared: &Arc<CloneShared>, link: &Rc<ServerLink>, peer: usize, area: &[u8]) -> Result<(), String> {
     for message in messages::<ToClone<'_>>(area) {
         match message.map_err(|error| error.to_string())? {
-            ToClone::Clone { conn, state, head, sent, role } => {
-                make(shared, link, &CloneOrder { conn, state, head, sent, role });
+            ToClone::Clone { conn, state, head, sent, role, followed } => {
+                make(shared, link, &CloneOrder { conn, state, head, sent, role, followed });
             }
             ToClone::Begin { conn, send_next, client_window } => {
                 begin(shared, link, conn, send_next, client_window);

@@ -142,6 +142,7 @@ fn a_message_that_is_repeated_ends_the_link() {
             head: b"GET / HTTP/1.1\r\n\r\n",
             sent: None,
             role: CloneRole::Once,
+            followed: false,
         })
         .unwrap();
     let frame = writer.finish().to_vec();
@@ -260,7 +261,7 @@ fn valid_order(world: &World, vip: SocketAddr) -> Vec<u8> {
 
 fn clone_message(state: &[u8]) -> ToClone<'_> {
     let head = b"GET /size/10/forged HTTP/1.1\r\nHost: x\r\n\r\n";
-    ToClone::Clone { conn: Conn(1), state, head, sent: None, role: CloneRole::Once }
+    ToClone::Clone { conn: Conn(1), state, head, sent: None, role: CloneRole::Once, followed: false }
 }
 
 #[test]

@@ -42,11 +42,11 @@ impl Active {
     ) {
         let began = self.account.began();
         let answered = ended.status > 0;
+        let first_byte = answered.then(|| began + Duration::from_micros(ended.first_byte_us.into()));
         let end = End {
             status: if answered { ended.status } else { CLIENT_GONE },
-            content: PassedContent::plain(ended.content_bytes),
+            content: PassedContent { first_byte, ..PassedContent::plain(ended.content_bytes) },
             hit: None,
-            first_byte: answered.then(|| began + Duration::from_micros(ended.first_byte_us.into())),
             complete: ended.complete,
             handed_off: true,
             refused: None,

@@ -107,7 +107,7 @@ impl<C: Halves> Exchange<'_, C> {
         self.deadline.unwatch();
         let head = head?;
         self.stalling.resume();
-        let first_byte_at = Instant::now();
+        let first_byte = Instant::now();
         if head.changes_protocol() {
             end_trial(self.trial);
             // Who is connected for hours without a word is no load.
@@ -115,19 +115,18 @@ impl<C: Halves> Exchange<'_, C> {
             let down = (from_backend, to_client, &mut *self.response, &self.out[..]);
             let mut tunnel = ByteTunnel::new(upload.into_parts(), down);
             let content_bytes = tunnel.run(self.deadline, self.config.timeouts.tunnel).await;
-            return Ok(over((head, first_byte_at), content_bytes));
+            return Ok(over(head, PassedContent::plain(content_bytes).since(first_byte)));
         }
         let compressor = compressor((&head, self.config), self.compressors)?;
         let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits, compressor)?;
         end_trial(self.trial);
         let (from, to, stalling) = (&mut from_backend, &mut to_client, &mut self.stalling);
         let done = relay.run(&mut upload, from, to, self.deadline, self.config, stalling).await;
-        let content = relay.passed();
+        let content = relay.passed().since(first_byte);
         match done {
             Ok(()) => Ok(Answered {
                 head,
                 content,
-                first_byte_at,
                 keep_client: head.keep_client && upload.is_done(),
                 keep_backend: head.keep_backend && upload.is_done() && relay.ended_cleanly(),
             }),
@@ -141,14 +140,8 @@ impl<C: Halves> Exchange<'_, C> {
 }
 
 /// What followed a change of protocol is over.
-fn over((head, first_byte_at): (ResponseHead, Instant), content_bytes: u64) -> Answered {
-    Answered {
-        head,
-        content: PassedContent::plain(content_bytes),
-        first_byte_at,
-        keep_client: false,
-        keep_backend: false,
-    }
+fn over(head: ResponseHead, content: PassedContent) -> Answered {
+    Answered { head, content, keep_client: false, keep_backend: false }
 }
 
 /// What compresses the content of a response, where there is such.

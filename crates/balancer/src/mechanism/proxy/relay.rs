@@ -131,7 +131,12 @@ impl<'a> Relay<'a> {
     /// What has been passed on so far.
     pub(crate) fn passed(&self) -> PassedContent {
         let original_bytes = if self.coded.is_some() { self.original_bytes } else { self.content_bytes };
-        PassedContent { client_bytes: self.content_bytes, original_bytes, coding: self.coding }
+        PassedContent {
+            client_bytes: self.content_bytes,
+            original_bytes,
+            coding: self.coding,
+            first_byte: None,
+        }
     }
 
     /// Whether nothing was left over on the back-end's connection.
