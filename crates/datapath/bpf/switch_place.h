@@ -42,8 +42,8 @@ ALWAYS_INLINE bool is_believed(const struct switch_conn *conn, __u32 number)
 }
 
 /*
- * The kernel's coarse clock, which moves at ticks: it is read once in each. The number of the tick is a load, the clock a call that
- * was a fifth of what a packet costs.
+ * The kernel's coarse clock, which moves at ticks: it is read once in each. The number of the tick is a load, the clock a call, which
+ * for each packet was a seventh of this program's time.
  */
 ALWAYS_INLINE __u64 coarse_ns(void)
 {
