@@ -43,7 +43,7 @@ ALWAYS_INLINE bool is_believed(const struct switch_conn *conn, __u32 number)
 
 /*
  * The kernel's coarse clock, which moves at ticks: it is read once in each. The number of the tick is a load, the clock a call, which
- * for each packet was a seventh of this program's time.
+ * for each packet was a seventh of this program's time. It may be late by a tick.
  */
 ALWAYS_INLINE __u64 coarse_ns(void)
 {
@@ -54,8 +54,10 @@ ALWAYS_INLINE __u64 coarse_ns(void)
 	if (!clock)
 		return bpf_ktime_get_coarse_ns();
 	if (clock->tick != tick) {
-		clock->tick = tick;
+		/* In this order: who interrupts us must not take an old time for that of the tick. */
 		clock->coarse_ns = bpf_ktime_get_coarse_ns();
+		asm volatile("" ::: "memory");
+		clock->tick = tick;
 	}
 	return clock->coarse_ns;
 }
@@ -348,7 +350,11 @@ ALWAYS_INLINE struct switch_backend *place(struct sight *sight, struct switch_co
 		/* The packet before this one may have established it on another CPU since it was looked for. */
 		if (!opening)
 			conn = find_chosen(&sight->key);
-		if (!conn || begins_anew(conn, sight))
+		if (conn && begins_anew(conn, sight)) {
+			bpf_map_delete_elem(&switch_conns, &sight->key);
+			conn = NULL;
+		}
+		if (!conn)
 			return usable_backend(place_unknown(sight, opening, counts));
 	}
 	sight->round_trip_us = conn->round_trip_us;

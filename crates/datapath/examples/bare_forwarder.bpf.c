@@ -56,11 +56,24 @@ int bare_forwarder(struct xdp_md *xdp)
 	return bpf_redirect(hop->ifindex, 0);
 }
 
+/* How many frames have come, on each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} taken_in SEC(".maps");
+
 /* Takes in what is forwarded, at the other end. */
 SEC("xdp")
 int take_in(struct xdp_md *xdp)
 {
+	__u32 zero = 0;
+	__u64 *frames = bpf_map_lookup_elem(&taken_in, &zero);
+
 	(void)xdp;
+	if (frames)
+		++*frames;
 	return XDP_DROP;
 }
 

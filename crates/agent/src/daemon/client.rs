@@ -48,6 +48,16 @@ pub(super) enum Next {
     Close,
 }
 
+/// What goes out in one packet, and the last byte where that is to go out in another one: of at most `most` bytes.
+fn in_two([first, second]: [&[u8]; 2], most: usize) -> ([&[u8]; 2], &[u8]) {
+    if first.len() + second.len() > most {
+        return ([first, second], &[]);
+    }
+    let (first, second) = if second.is_empty() { (second, first) } else { (first, second) };
+    let (second, last_byte) = second.split_at(second.len().saturating_sub(1));
+    ([first, second], last_byte)
+}
+
 impl ClientConnection {
     pub(super) fn new(fd: OwnedFd, input: &[u8], write_timeout: Duration) -> io::Result<Self> {
         let stream = TcpStream::from_std(fd.into())?;
@@ -166,11 +176,7 @@ impl ClientConnection {
     /// # Errors
     /// The kernel's, or that the client has taken nothing for too long.
     pub(super) async fn write(&mut self, first: &[u8], second: &[u8]) -> io::Result<()> {
-        let (first, second) = if second.is_empty() { (second, first) } else { (first, second) };
-        if first.len() + second.len() > self.in_two_bytes {
-            return self.write_at_once(first, second).await;
-        }
-        let (second, last_byte) = second.split_at(second.len().saturating_sub(1));
+        let ([first, second], last_byte) = in_two([first, second], self.in_two_bytes);
         self.write_at_once(first, second).await?;
         self.write_at_once(last_byte, b"").await
     }
@@ -256,6 +262,19 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
+
+    #[test]
+    fn the_last_byte_goes_out_apart_if_all_fits_into_a_packet() {
+        let of = |first: &'static str, second: &'static str, most| {
+            let ([first, second], last) = in_two([first.as_bytes(), second.as_bytes()], most);
+            [first, second, last].map(|part| std::str::from_utf8(part).unwrap())
+        };
+        assert_eq!(of("head", "body", 8), ["head", "bod", "y"]);
+        assert_eq!(of("head", "body", 7), ["head", "body", ""]);
+        assert_eq!(of("head", "", 8), ["", "hea", "d"]);
+        assert_eq!(of("head", "", 0), ["head", "", ""]);
+        assert_eq!(of("", "", 8), ["", "", ""]);
+    }
 
     #[tokio::test]
     async fn what_goes_out_in_two_packets_is_the_same() {

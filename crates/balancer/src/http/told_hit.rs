@@ -1,8 +1,7 @@
 //! What a response tells of the back-end's cache: `Cache-Status` (RFC 9211), `X-Cache-Status`, `X-Cache`, or `Age` (RFC 9111).
 //!
-//! Caches on the way add themselves at the end of a list, so the last member is the back-end's, also over several lines. What was neither
-//! served from its cache nor read because it was not there tells nothing: what may not be stored, was revalidated or had expired, or what
-//! waited for another request's read.
+//! Caches on the way add themselves at the end of a list, so the last member is the back-end's, also over several lines. These tell
+//! nothing: what may not be stored, was revalidated or had expired, and what waited for another request's read.
 
 /// What the clearest of the fields so far tells: whether the back-end had the content in its cache, or nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,6 +52,8 @@ impl ToldHit {
     pub(crate) fn add(&mut self, name: &str, value: &[u8]) {
         if let Some(field) = CacheField::of(name)
             && self.0.is_none_or(|(by, _)| field >= by)
+            // A list without members says nothing (RFC 9110, section 5.6.1).
+            && value.iter().any(|byte| !b" \t,".contains(byte))
         {
             self.0 = Some((field, field.read(value)));
         }
@@ -210,6 +211,7 @@ mod tests {
         assert_eq!(told(&[("X-Cache", "MISS"), ("Age", "30")]), Some(false));
         assert_eq!(told(&[("Cache-Status", "a; hit"), ("X-Cache", "MISS")]), Some(true));
         assert_eq!(told(&[("X-Cache", "HIT"), ("X-Cache", "MISS")]), Some(false), "the later one of a list");
+        assert_eq!(told(&[("X-Cache", "HIT"), ("X-Cache", ", ")]), Some(true), "the later one is empty");
         assert_eq!(told(&[("Age", "1"), ("X-Cache", "BYPASS")]), None);
         assert_eq!(told(&[("X-Cache", "BYPASS"), ("Age", "1")]), None);
         assert_eq!(

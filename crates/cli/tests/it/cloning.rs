@@ -135,11 +135,16 @@ impl Nodes {
     fn large_at(&self, number: usize) -> usize {
         let is_there = |at: &usize| self.node_of(*at).as_ref() == Some(&self.names[number]);
         let mut found = None;
-        // Of six there may be none at this node, as names are others in each run.
-        let large = || (0..10 * DOCUMENTS).filter(|at| bytes_of(*at) == LARGE_BYTES);
-        // On a busy machine a node can count as lost for a moment, and others answer for it.
+        // On a busy machine a node can count as lost for a moment, and others answer for it. And of six there may be none at this node,
+        // as names are others in each run: then one more is written.
+        let mut documents = DOCUMENTS;
         eventually("a large document to be there", || {
-            found = large().inspect(|at| self.provide(*at)).find(is_there);
+            let mut large = (0..documents).filter(|at| bytes_of(*at) == LARGE_BYTES);
+            found = large.find(|at| {
+                self.provide(*at);
+                is_there(at)
+            });
+            documents = (documents + 7).min(10 * DOCUMENTS);
             found.is_some()
         });
         found.unwrap()

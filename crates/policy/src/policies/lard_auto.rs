@@ -45,8 +45,9 @@
 //! 5. Who is not needed gets nothing by rule 2, and so is forgotten; its memory keeps the document for as long as it likes.
 //!
 //! What is learned of hits counts whatever it takes where nothing was read at the back-end since the last request for the document: it
-//! cannot have been evicted. So a back-end that becomes slow is noticed, and its hits are not taken for reads. Where a back-end tells of
-//! a miss, it is believed; a hit that it tells of may have come from the disk of a cache, and counts as far as times do not contradict.
+//! cannot have been evicted. So a back-end that becomes slow is noticed, and its hits are not taken for reads. Where a back-end tells
+//! whether it had the document, it is believed; but caches tell of hits on their disks, too: a hit that took as long as a read teaches
+//! nothing, and one of a document that was new there counts as a read then.
 //!
 //! A slow back-end has a large `hit`, one with a busy disk a large `fetch`: unequal back-ends need no weights, and weights play no part
 //! but that 0 takes no requests. How slow the disk itself is counts from 2.8 times the mean on, since single reads differ too much; a slow disk has

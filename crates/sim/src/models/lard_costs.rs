@@ -23,7 +23,7 @@ plimsoll_policy::params! {
         disks: u32 = 1, 1..=64, "disks";
         /// Whether results of dynamic requests are kept in the cache, so that a hit saves their service time: 1 for yes.
         cached_results: u32 = 0, 0..=1, "";
-        /// Whether back-ends tell the front-end of each answer whether they had it in their cache, as by `X-Cache`: 1 for yes.
+        /// Whether back-ends tell the front-end of an answer whether they had it in their cache or read it for it, as by `X-Cache`: 1 for yes.
         tells_hits: u32 = 0, 0..=1, "";
         /// Speed of the CPU as a multiple of the one that has these costs.
         cpu_speed: f64 = 1.0, 0.001..=100000.0, "";

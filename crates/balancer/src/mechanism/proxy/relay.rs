@@ -349,7 +349,6 @@ impl<'a> Relay<'a> {
         self.count_written(usize::MAX);
         self.response.consume(self.consumed);
         (self.content, self.consumed) = (0, 0);
-        self.original_bytes = self.coded.as_ref().map_or(0, |coded| coded.original_bytes);
         self.content_in_out = 0..0;
         self.out.clear();
         self.tail.clear();
@@ -360,6 +359,10 @@ impl<'a> Relay<'a> {
         let in_out = written.min(self.content_in_out.end).saturating_sub(self.content_in_out.start);
         let behind = written.saturating_sub(self.out.len()).min(self.content);
         self.content_bytes += (in_out + behind) as u64;
+        // Of a compressed piece nobody knows how much the client can read: as a document it counts whole.
+        if let Some(coded) = self.coded.as_ref().filter(|_| in_out > 0 || written == usize::MAX) {
+            self.original_bytes = coded.original_bytes;
+        }
     }
 }
 

@@ -61,6 +61,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Direction<'_, R, W> {
         }
     }
 
+    /// What has gone out behind the head.
+    fn passed_bytes(&self) -> u64 {
+        self.moved_bytes + self.written.saturating_sub(self.head.len()) as u64
+    }
+
     /// Grows with whatever moves.
     fn progress(&self) -> (u64, usize, DirectionState) {
         (self.moved_bytes, self.written, self.state)
@@ -124,6 +129,6 @@ where
                 if broke || ends.iter().all(Poll::is_ready) { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
-        down.moved_bytes
+        down.passed_bytes()
     }
 }

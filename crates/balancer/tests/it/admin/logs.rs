@@ -1,5 +1,6 @@
 //! Decision log and access log.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -130,6 +131,29 @@ fn json_lines_with_the_split_of_the_latency() {
     let refused: Vec<&Value> = all.iter().filter(|v| v["status"] == 400).collect();
     assert_eq!((refused.len(), served.len()), (1, 2));
     assert_eq!((&refused[0]["target"], &refused[0]["backend"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn the_line_of_a_client_that_left_has_what_it_got() {
+    const BYTES: usize = 64 << 20;
+    let origin = Origin::answering(|_| {
+        let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\n\r\n").into_bytes();
+        answer.resize(answer.len() + BYTES, b'x');
+        answer
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("access.log");
+    let rig = Rig::new(&[&origin], &access_log(&file, "json"));
+    let mut client = rig.client();
+    client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut come = vec![0; 1 << 20];
+    client.stream.read_exact(&mut come).unwrap();
+    drop(client);
+    let line: Value = serde_json::from_str(&lines(&file, 1)[0]).unwrap();
+    assert_eq!(line["status"], 499, "{line}");
+    let bytes = line["bytes"].as_u64().unwrap() as usize;
+    assert!(((1 << 20) - 1000..BYTES).contains(&bytes), "{line}");
+    assert!(line["first_byte_s"].as_f64().is_some(), "{line}");
 }
 
 #[test]

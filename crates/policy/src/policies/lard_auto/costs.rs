@@ -320,8 +320,10 @@ impl LearnedCosts {
         }
         let Some(read) = read else { return false };
         let hit_ns = each_ns * read.queue_position;
-        // A back-end may have had the document before this policy knew it. One that has it on its disk, too, tells of a hit.
-        let was_there = completion.hit == Some(true) && took_ns <= hit_ns + read_ns * read.position / 2.0;
+        // A back-end may have had the document before this policy knew it. One that has it on its disk tells of a hit, too.
+        let longest_ns =
+            if read_ns > 0.0 { hit_ns + read_ns * read.position / 2.0 } else { LONGEST_HIT * hit_ns };
+        let was_there = completion.hit == Some(true) && (self.hit.get().is_none() || took_ns <= longest_ns);
         if answered && read.likelihood >= 1.0 && !was_there {
             self.learn_read(b, took_ns - hit_ns, read.position);
         }
@@ -353,14 +355,16 @@ impl LearnedCosts {
         // By its time, where reads take longer than hits. What cannot have been evicted was no read, unless it is told so.
         let times_tell = sample.seen.is_some() && self.hit.get().is_some() && fetch_ns > hit_ns;
         let by_time = times_tell.then_some(took_ns > hit_ns + fetch_ns / 2.0);
-        let is_told_miss = told == Some(false);
-        // A hit that is told may have come from the disk of a cache, so it counts only where times do not tell.
-        let read = if is_told_miss { Some(true) } else { by_time.or(told.map(|hit| !hit)) };
+        let read = told.map(|hit| !hit).or(by_time);
         if let (Some(seen), Some(read)) = (sample.seen, read) {
             self.evictions.learn(b.index(), seen, read);
         }
+        // What was a hit, and took as long as a read, has waited for something else, or came from the disk of a cache.
+        if told == Some(true) && by_time == Some(true) {
+            return;
+        }
         if read == Some(true) {
-            self.learn_read(b, (took_ns - hit_ns).max(0.0), sample.read_position);
+            self.learn_read(b, took_ns - hit_ns, sample.read_position);
             return;
         }
         // Uncapped: what holds hits up is what this learns.
