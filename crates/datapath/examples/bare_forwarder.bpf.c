@@ -56,7 +56,7 @@ int bare_forwarder(struct xdp_md *xdp)
 	return bpf_redirect(hop->ifindex, 0);
 }
 
-/* How many frames have come, on each CPU. */
+/* How many frames of IPv4 have come, on each CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -70,9 +70,10 @@ int take_in(struct xdp_md *xdp)
 {
 	__u32 zero = 0;
 	__u64 *frames = bpf_map_lookup_elem(&taken_in, &zero);
+	struct ethhdr *eth = (void *)(long)xdp->data;
 
-	(void)xdp;
-	if (frames)
+	/* The kernel sends frames of its own, of IPv6. */
+	if (frames && (void *)(eth + 1) <= (void *)(long)xdp->data_end && eth->h_proto == __builtin_bswap16(ETH_P_IP))
 		++*frames;
 	return XDP_DROP;
 }
