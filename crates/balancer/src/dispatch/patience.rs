@@ -12,7 +12,7 @@ use plimsoll_policy::{Nanos, Time};
 /// A queue that has not been empty for longer is standing.
 const STANDING: Nanos = Nanos::from_millis(100);
 /// What a request waits at most in a standing queue, and where no back-end takes requests.
-pub(super) const BRIEF: Duration = Duration::from_millis(25);
+pub(super) const BRIEF: Duration = Duration::from_millis(100);
 
 /// When the queue was last seen empty.
 #[derive(Debug, Clone, Copy)]
