@@ -16,6 +16,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use libbpf_rs::libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder, ProgramInput, ProgramMut};
 use plimsoll_datapath::NextHop;
 use plimsoll_datapath::switch::{
@@ -37,8 +38,6 @@ const FAR: &str = "far";
 const FORWARDED: u32 = 2_000_000;
 /// Set where the network namespace is our own.
 const INSIDE: &str = "IN_OWN_NAMESPACE";
-/// `BPF_F_TEST_XDP_LIVE_FRAMES`.
-const LIVE_FRAMES: u32 = 2;
 
 /// A frame of a connection.
 fn frame(number: u32, flags: u8) -> [u8; 64] {
@@ -183,7 +182,7 @@ fn measure_forwarded(rounds: u32) -> [f64; 2] {
             context_in: Some(&mut context),
             data_in: Some(&frame),
             repeat: FORWARDED,
-            flags: LIVE_FRAMES,
+            flags: BPF_F_TEST_XDP_LIVE_FRAMES,
             ..ProgramInput::default()
         };
         let of_bare = program(&bare, "bare_forwarder").test_run(input).unwrap().duration;

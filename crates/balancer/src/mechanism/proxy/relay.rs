@@ -360,7 +360,7 @@ impl<'a> Relay<'a> {
         let behind = written.saturating_sub(self.out.len()).min(self.content);
         self.content_bytes += (in_out + behind) as u64;
         // Of a compressed piece nobody knows how much the client can read: as a document it counts whole.
-        if let Some(coded) = self.coded.as_ref().filter(|_| in_out > 0 || written == usize::MAX) {
+        if let Some(coded) = self.coded.as_ref().filter(|_| written > self.content_in_out.start) {
             self.original_bytes = coded.original_bytes;
         }
     }
