@@ -63,7 +63,7 @@ pub use forwarder::{Forwarder, ForwarderConfig};
 pub use guard::{Guard, GuardConfig};
 pub use held::{HeldLimits, HeldStore};
 pub use layout::{FlowEntry, LeaseEntry, Mac, NextHop};
-pub use neighbor::{Way, neighbor, way};
+pub use neighbor::{Way, neighbor, source_to, way};
 pub use ring::{FromRecord, HeldPacket, HeldRing};
 pub use router::{AnswerEnd, CloneEntry, PacketRouter, PacketRouterConfig, RouterEvent};
 pub use trial::{PacketVerdict, ProgramTrial};

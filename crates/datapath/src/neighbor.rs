@@ -35,6 +35,15 @@ pub fn neighbor(address: IpAddr, wait: Duration) -> Result<NextHop, DatapathErro
     }
 }
 
+/// Our address on packets to `address`, as the kernel chooses it where nobody says another one.
+///
+/// # Errors
+/// [`DatapathError::Invalid`]: it is an address of this machine, or there is no address to send from. The kernel's: there is no route.
+pub fn source_to(address: IpAddr) -> Result<IpAddr, DatapathError> {
+    let address = address.to_canonical();
+    Route::to(address)?.source_to(address)
+}
+
 /// How packets for a machine leave this one, over routers where it is on another segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
@@ -53,10 +62,9 @@ pub struct Way {
 /// Ethernet, or there is no address to send from.
 pub fn way(address: IpAddr, wait: Duration) -> Result<Way, DatapathError> {
     let address = address.to_canonical();
-    let Route { link, gateway, source, most_bytes } = Route::to(address)?;
-    let source = source.ok_or_else(|| {
-        DatapathError::Invalid(format!("{} has no address from which {address} is reached", link.name))
-    })?;
+    let route = Route::to(address)?;
+    let source = route.source_to(address)?;
+    let Route { link, gateway, most_bytes, .. } = route;
     let next_hop = resolve(gateway.unwrap_or(address), &link, wait)?;
     Ok(Way { next_hop, source, most_bytes: most_bytes.unwrap_or(link.most_bytes) })
 }
@@ -131,6 +139,13 @@ impl Route {
             _ => None,
         });
         Ok(Self { link, gateway: gateway(&route), source, most_bytes })
+    }
+
+    fn source_to(&self, address: IpAddr) -> Result<IpAddr, DatapathError> {
+        self.source.ok_or_else(|| {
+            let name = &self.link.name;
+            DatapathError::Invalid(format!("{name} has no address from which {address} is reached"))
+        })
     }
 }
 

@@ -4,6 +4,7 @@ mod layout;
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -16,6 +17,7 @@ use crate::counters::RouterCounters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::layout::{MAX_VIPS, Mac, NextHop, turn, turn_here};
 use crate::loader::{Aligned, LoadPlan, load};
+use crate::neighbor::way;
 use crate::pins::Pins;
 use crate::privileges::RunUser;
 use crate::ring::{HeldPacket, HeldRing};
@@ -270,6 +272,21 @@ impl PacketRouter {
         frame::set_macs(&mut frame, next_hop.mac, next_hop.own_mac);
         inject::send(self.emit.as_fd(), next_hop.ifindex, &frame)?;
         Ok(of_stream)
+    }
+
+    /// Has the client of a connection that no kernel has any more tell its sequence numbers: it gets an acknowledgment with wrong ones,
+    /// which it answers by its right ones (RFC 9293, section 3.10.7.4), but not more often than twice a second. This machine's kernel
+    /// answers these by a RST with the very number that the client expects. Other than by [`tcp::ask_numbers`](crate::tcp::ask_numbers),
+    /// there is no socket meanwhile that an answer could meet. `salt` is another one at each attempt: wrong numbers may be right by chance.
+    ///
+    /// # Errors
+    /// As [`neighbor`](crate::neighbor) where the MAC address on the way to the client is not known, and the kernel's.
+    pub fn ask_numbers(&self, flow: &Flow, salt: u32) -> Result<(), DatapathError> {
+        let next_hop = way(flow.client.ip(), Duration::ZERO)?.next_hop;
+        let spread = salt.wrapping_mul(0x9e37_79b9);
+        let mut frame = frame::acknowledgment_to(flow, spread, !spread);
+        frame::set_macs(&mut frame, next_hop.mac, next_hop.own_mac);
+        inject::send(self.emit.as_fd(), next_hop.ifindex, &frame)
     }
 
     /// Sends a held packet on to the clone as it is.

@@ -15,7 +15,7 @@ use super::raw;
 use crate::netlink::{LOOPBACK, NetworkInterface, addresses, links};
 use crate::pin_home::PinHome;
 use crate::switch::Transport;
-use crate::{forwarder, guard, neighbor, pins, sysctl};
+use crate::{forwarder, guard, neighbor, pins, source_to, sysctl};
 
 /// How long a peer may take to say its MAC address.
 const WAIT: Duration = Duration::from_secs(1);
@@ -54,6 +54,8 @@ pub(super) struct SystemFacts {
     /// Addresses at which nobody may listen, and whether somebody does.
     pub(super) unused: Vec<(SocketAddr, Transport, bool)>,
     pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
+    /// Machines to which this one connects, and from which address.
+    pub(super) sources: Vec<(IpAddr, Result<IpAddr, String>)>,
 }
 
 /// Whether the packet programs could be loaded and attached.
@@ -109,6 +111,7 @@ pub(super) fn gather(question: &Question) -> SystemFacts {
         vips: question.vips.iter().map(|vip| (*vip, holders(*vip, &links))).collect(),
         unused: question.unused.iter().map(|&(at, by)| (at, by, is_listened_at(at, by))).collect(),
         peers: question.peers.iter().map(|peer| (*peer, resolve(*peer))).collect(),
+        sources: question.destinations.iter().map(|to| (*to, source(*to))).collect(),
     }
 }
 
@@ -147,6 +150,10 @@ fn is_listened_at(address: SocketAddr, by: Transport) -> bool {
 
 fn resolve(peer: IpAddr) -> Result<(), String> {
     neighbor(peer, WAIT).map(drop).map_err(|error| error.to_string())
+}
+
+fn source(to: IpAddr) -> Result<IpAddr, String> {
+    source_to(to).map_err(|error| error.to_string())
 }
 
 /// Attaches them in a network namespace of its own, which ends with the thread; where this process may make none, only loads

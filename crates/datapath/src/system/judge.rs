@@ -30,6 +30,7 @@ pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     findings.extend(facts.vips.iter().map(|(vip, holders)| judge_vip(facts, *vip, holders)));
     findings.extend(facts.unused.iter().map(|&(address, by, is_used)| judge_unused(address, by, is_used)));
     findings.extend(facts.peers.iter().map(|(peer, found)| judge_peer(*peer, found)));
+    findings.extend(facts.sources.iter().map(|(to, source)| judge_source(facts, *to, source)));
     findings
 }
 
@@ -313,6 +314,30 @@ fn judge_peer(peer: IpAddr, found: &Result<(), String>) -> Finding {
             Finding::missing(name, error, "connect both machines to one Ethernet segment (or VLAN)")
         }
     }
+}
+
+/// Machines that have a virtual address themselves keep answers to it.
+fn judge_source(facts: &SystemFacts, to: IpAddr, source: &Result<IpAddr, String>) -> Finding {
+    let name = format!("connections to {to}");
+    let source = match source {
+        Ok(source) => *source,
+        Err(error) => return Finding::missing(name, error, "give an interface an address, and a route"),
+    };
+    let Some((_, holders)) = facts.vips.iter().find(|(vip, _)| *vip == source) else {
+        return Finding::ok(name, format!("come from {source}"));
+    };
+    let holder = holders.first().map_or("INTERFACE", String::as_str);
+    let remedy = match source {
+        IpAddr::V4(_) => {
+            format!(
+                "give {holder} its own address before {source}, or name it in the route: ip route change … src ADDRESS"
+            )
+        }
+        IpAddr::V6(_) => format!("ip address change {source}/128 dev {holder} preferred_lft 0"),
+    };
+    let meaning =
+        format!("come from the virtual address {source}, which {to} has, too: its answers never leave it");
+    Finding::missing(name, meaning, remedy)
 }
 
 #[cfg(test)]

@@ -28,4 +28,6 @@ pub struct Question {
     pub unused: Vec<(SocketAddr, Transport)>,
     /// The machines on the other side: back-ends of a front-end, front-ends of a back-end.
     pub peers: Vec<IpAddr>,
+    /// The machines to which this one connects, over routers, too.
+    pub destinations: Vec<IpAddr>,
 }

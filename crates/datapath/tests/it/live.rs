@@ -192,6 +192,7 @@ fn a_system_is_inspected() {
         unused: vec![],
         ports: vec![80],
         peers: vec!["10.50.0.1".parse().unwrap(), "10.50.0.77".parse().unwrap()],
+        destinations: vec!["10.50.0.77".parse().unwrap()],
     };
     let complaints = |machine: &Machine, question: Question| -> Vec<String> {
         let findings = machine.run(|| check(&question));
@@ -212,6 +213,10 @@ fn a_system_is_inspected() {
     let no_address = complaints(live.back_end(), question(Role::FrontEnd, "nosuch0"));
     assert!(no_address.contains(&"interface nosuch0".to_owned()), "{no_address:?}");
     assert!(no_address.contains(&"virtual address 10.50.0.100".to_owned()), "{no_address:?}");
+    let mut own = question(Role::FrontEnd, "eth0");
+    own.vips = vec![live.front];
+    let own = complaints(live.front_end(), own);
+    assert_eq!(own, [nobody, "connections to 10.50.0.77"], "what it connects from is the virtual address");
     for point in ["ingress", "egress"] {
         assert_eq!(live.front_end().filters("lo", point), "", "nothing has changed");
     }

@@ -1,6 +1,6 @@
 //! A connection that stays frozen at one machine while another answers on it, and goes on at the first.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use plimsoll_datapath::tcp::{
     Frozen, QueueLimits, TcpState, discard, fast_forward, restore, unacknowledged_bytes,
 };
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_datapath::{PacketRouter, PacketRouterConfig};
+use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 
-use crate::network::has_nothing_to_read;
+use crate::network::{Instance, has_nothing_to_read};
 use crate::tcp::{blocking, flow_of, sent, wait_for_bytes};
 use crate::tcp_world::{Plan, V4, V6, World};
 
@@ -167,6 +168,36 @@ fn what_is_discarded_says_nothing() {
 }
 
 /// Prints what it costs: run it with `--release -- --nocapture fast_forwarded_very_often`.
+/// Its answer meets no socket at the machine that asks, so the kernel there resets it by the number that it tells.
+#[test]
+fn a_client_that_the_router_asks_is_reset() {
+    for plan in [V4, V6] {
+        let world = World::new(plan);
+        let (mut client, mut machine) = world.connection();
+        let vip = machine.local_addr().unwrap();
+        client.write_all(b"request").unwrap();
+        read_exactly(&mut machine, 7);
+        let frozen = Frozen::freeze(machine.into()).unwrap();
+        let flow = flow_of(&frozen);
+        frozen.close();
+        let instance = Instance::new();
+        let config = PacketRouterConfig {
+            instance: instance.0.clone(),
+            interface: "link0".to_owned(),
+            vips: vec![vip],
+            clones: 100,
+            ring_bytes: 1 << 16,
+        };
+        world.machines[0].run(|| {
+            let (router, _ring) = PacketRouter::open(&config, None).unwrap();
+            router.ask_numbers(&flow, 7).unwrap();
+        });
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let error = uninterrupted(|| client.read(&mut [0; 8])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    }
+}
+
 #[test]
 fn fast_forwarded_very_often() {
     const ROUNDS: usize = 2_000;

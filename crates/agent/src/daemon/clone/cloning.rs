@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use plimsoll_datapath::tcp::{self, Frozen, RestoreError, TcpState};
+use plimsoll_datapath::tcp::{self, Frozen, TcpState};
 use plimsoll_datapath::{AnswerEnd, CloneEntry, Flow};
 use plimsoll_wire::cloning::{CloneRole, FromClone};
 use plimsoll_wire::message::MOST_HEAD_BYTES;
@@ -109,12 +109,6 @@ impl Entered<'_> {
         self.closing = true;
     }
 
-    fn told(&self, told: Result<(), RestoreError>) {
-        if let Err(error) = told {
-            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
-        }
-    }
-
     fn give_back(
         self,
         client: std::io::Result<ClientConnection>,
@@ -151,9 +145,11 @@ impl Drop for Entered<'_> {
         if self.in_doubt
             && let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
         {
-            self.told(tcp::reset(&self.flow, last_ack, expected_seq));
-            // What it said last may have met the socket that told it: what it answers now, unless at once, meets none.
-            self.told(tcp::ask_numbers(&self.flow, plimsoll_datapath::now_ns() as u32));
+            if let Err(error) = tcp::reset(&self.flow, last_ack, expected_seq) {
+                tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
+            }
+            // It may have received more, and what it says of that may have met the socket that told it.
+            self.shared.doubts.ask(&self.shared.router, self.flow);
         }
     }
 }
@@ -290,6 +286,12 @@ impl Cloning<'_> {
         let mut progress_at = Instant::now();
         let mut link_is_there = true;
         loop {
+            let look_at = tokio::time::Instant::now() + LOOK;
+            tokio::select! {
+                _ = timeout_at(look_at, self.entered.original.told()) => {}
+                // Nothing more is to come. The clone itself goes on without the link.
+                said = pending.hear(), if link_is_there => link_is_there = said.is_some(),
+            }
             let entry = self.entry()?;
             if entry.last_ack == Some(answer.end) {
                 return Ok(answer);
@@ -299,12 +301,6 @@ impl Cloning<'_> {
             }
             if progress_at.elapsed() >= limit {
                 return Err("its client has not taken the answer in time");
-            }
-            let look_at = tokio::time::Instant::now() + LOOK;
-            tokio::select! {
-                _ = timeout_at(look_at, self.entered.original.told()) => {}
-                // Nothing more is to come. The clone itself goes on without the link.
-                said = pending.hear(), if link_is_there => link_is_there = said.is_some(),
             }
         }
     }

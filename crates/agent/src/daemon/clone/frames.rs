@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -9,10 +10,12 @@ use plimsoll_wire::codec::Message;
 use plimsoll_wire::session::{FrameReader, FrameWriter};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 /// The most queued bytes; a node that does not read them loses the link.
 const MOST_QUEUED_BYTES: usize = 64 << 20;
+/// How long what is not urgent may wait for something to go out with.
+const LINGER: Duration = Duration::from_millis(5);
 /// Looks at a link within the time for which it may be silent.
 const LOOKS: u32 = 4;
 
@@ -22,11 +25,22 @@ pub(in super::super) struct FrameSink {
     writer: RefCell<FrameWriter>,
     wake: Notify,
     lost: Cell<bool>,
+    /// Whether the socket has not taken everything.
+    is_blocked: Cell<bool>,
+    /// When to look whether something that was not urgent is still here.
+    lingers_until: Cell<Option<Instant>>,
 }
 
 impl FrameSink {
     pub(in super::super) fn new(stream: Rc<TcpStream>, writer: FrameWriter) -> Self {
-        Self { stream, writer: RefCell::new(writer), wake: Notify::new(), lost: Cell::new(false) }
+        Self {
+            stream,
+            writer: RefCell::new(writer),
+            wake: Notify::new(),
+            lost: Cell::new(false),
+            is_blocked: Cell::new(false),
+            lingers_until: Cell::new(None),
+        }
     }
 
     /// Whether nothing goes out any more.
@@ -39,20 +53,48 @@ impl FrameSink {
         if self.is_lost() {
             return false;
         }
-        let mut writer = self.writer.borrow_mut();
-        if let Err(error) = writer.push(message) {
+        if let Err(error) = self.writer.borrow_mut().push(message) {
             tracing::error!(%error, "a message could not be sent");
             return false;
         }
-        if !matches!(self.write(&mut writer), Ok(false)) {
+        if !matches!(self.write(), Ok(false)) {
             // The link's own task goes on with it, or finds the error.
             self.wake.notify_one();
         }
         true
     }
 
+    /// Has a message go out with the next one, or within [`LINGER`].
+    pub(in super::super) fn push_later<'m, M: Message<'m>>(&self, message: &M) {
+        if self.is_lost() {
+            return;
+        }
+        if let Err(error) = self.writer.borrow_mut().push(message) {
+            tracing::error!(%error, "a message could not be sent");
+        } else if self.lingers_until.get().is_none() {
+            self.lingers_until.set(Some(Instant::now() + LINGER));
+            self.wake.notify_one();
+        }
+    }
+
+    /// Writes what has waited long enough, or for the socket. Whether the socket did not take all of it.
+    fn write_due(&self) -> io::Result<bool> {
+        let is_over = self.lingers_until.get().is_some_and(|at| at <= Instant::now());
+        if is_over {
+            self.lingers_until.set(None);
+        }
+        if is_over || self.is_blocked.get() { self.write() } else { Ok(false) }
+    }
+
     /// Whether bytes are left that the socket did not take.
-    fn write(&self, writer: &mut FrameWriter) -> io::Result<bool> {
+    fn write(&self) -> io::Result<bool> {
+        let left = self.write_until_blocked();
+        self.is_blocked.set(!matches!(left, Ok(false)));
+        left
+    }
+
+    fn write_until_blocked(&self) -> io::Result<bool> {
+        let mut writer = self.writer.borrow_mut();
         loop {
             let bytes = writer.finish();
             if bytes.is_empty() {
@@ -115,11 +157,17 @@ async fn until_lost(
     let mut ticker = interval(silence / LOOKS);
     ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard_at = Instant::now();
+    let mut linger = pin!(sleep_until(heard_at));
+    let mut lingers_until = None;
     loop {
         while let Some(area) = reader.next_frame().map_err(|error| FramesEnd::Broken(error.to_string()))? {
             take(area).map_err(FramesEnd::Broken)?;
         }
-        let left = sink.write(&mut sink.writer.borrow_mut())?;
+        let left = sink.write_due()?;
+        if lingers_until != sink.lingers_until.get() {
+            lingers_until = sink.lingers_until.get();
+            lingers_until.into_iter().for_each(|at| linger.as_mut().reset(at));
+        }
         tokio::select! {
             biased;
             ready = sink.stream.readable() => {
@@ -134,6 +182,7 @@ async fn until_lost(
             }
             () = sink.wake.notified() => {}
             _ = sink.stream.writable(), if left => {}
+            () = linger.as_mut(), if lingers_until.is_some() => {}
             _ = ticker.tick() => {
                 if heard_at.elapsed() > silence {
                     return Err(FramesEnd::Lost(format!("nothing was heard for {silence:?}")));

@@ -20,6 +20,7 @@ mod clones;
 mod cloning;
 mod config;
 mod counters;
+mod doubts;
 pub(super) mod frames;
 mod fresh;
 mod going_on;

@@ -17,7 +17,7 @@ use super::config::CloneConfig;
 use super::counters::CloneStats;
 use super::mapping::Mapping;
 use super::shared::{CloneShared, NodePhase};
-use super::threads::{start_events, start_links, start_serving};
+use super::threads::{start_links, start_serving};
 use super::told::{BegunTold, PreparedTold};
 
 /// The most connections that are cloned at a time.
@@ -88,18 +88,18 @@ impl PreparedCloneNode {
         let admin = told.admin_address;
         let shared = Arc::new(CloneShared::new(config, router, serve, mapping, parts));
         let (mut senders, mut threads) = (Vec::new(), Vec::new());
+        let mut ring = Some(ring);
         for number in 0..count {
             let copies = clients.iter().map(TcpListener::try_clone).collect::<io::Result<_>>();
             let copies =
                 copies.map_err(|error| AgentError::System { what: "cannot share a listener", error })?;
-            let started = start_serving(number, &shared, copies)?;
+            let started = start_serving(number, &shared, copies, ring.take())?;
             senders.push(started.links);
             threads.push(started.thread);
         }
         drop(clients);
         let (stop, stopped) = oneshot::channel();
         let links = start_links(Arc::clone(&shared), listener, senders, stopped)?;
-        threads.push(start_events(Arc::clone(&shared), ring)?);
         threads.extend(told.start(&shared)?);
         Ok(CloneNode { shared, vips, address, admin, links, stop, threads })
     }
@@ -179,7 +179,8 @@ impl CloneNode {
             tracing::warn!(connections = shared.open(), "connections are cut off");
             shared.phase.send_replace(NodePhase::Cut);
             wait_until(|| shared.open() == 0, CUT_OFF);
-            // Clients whose numbers are others than we know ask once more (RFC 5961), and need an answer from the address.
+            // Clients whose numbers are others than we know tell them (RFC 5961), and need an answer from the address.
+            wait_until(|| shared.doubts.is_empty(), CUT_OFF);
             std::thread::sleep(AFTER_CUT);
         }
         let stats = shared.stats();

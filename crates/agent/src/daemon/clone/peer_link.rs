@@ -80,7 +80,8 @@ impl PendingClone {
 impl Drop for PendingClone {
     fn drop(&mut self) {
         self.waiting.borrow_mut().remove(&self.conn);
-        self.sink.push(&ToClone::Over { conn: Conn(self.conn) });
+        // The clone itself goes once its client has everything. This is for one that has not heard of the last acknowledgment.
+        self.sink.push_later(&ToClone::Over { conn: Conn(self.conn) });
     }
 }
 

@@ -16,6 +16,7 @@ use super::asks::AsksNodes;
 use super::clones::Clones;
 use super::config::CloneConfig;
 use super::counters::{CloneCounters, CloneStats};
+use super::doubts::Doubts;
 use super::heard_sizes::Sharing;
 use super::mapping::Mapping;
 use super::originals::Originals;
@@ -45,6 +46,7 @@ pub(super) struct CloneShared {
     pub(super) access_log: Option<NodeAccessLog>,
     pub(super) originals: Originals,
     pub(super) clones: Clones,
+    pub(super) doubts: Doubts,
     pub(super) counters: CloneCounters,
     pub(super) phase: watch::Sender<NodePhase>,
     refused_links: Noise,
@@ -83,6 +85,7 @@ impl CloneShared {
             config,
             originals: Originals::default(),
             clones: Clones::default(),
+            doubts: Doubts::default(),
             counters: CloneCounters::default(),
             phase: watch::Sender::new(NodePhase::Running),
             refused_links: Noise::default(),

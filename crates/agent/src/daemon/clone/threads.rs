@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use plimsoll_datapath::{HeldRing, RouterEvent};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -14,8 +16,8 @@ use tokio::time::sleep;
 
 use super::super::accepting::{AFTER_FAILURE, AcceptedLink, LinkHost, accept_links, serve_links};
 use super::super::config::{AgentError, MOST_THREADS};
-use super::super::reports::take_reports;
 use super::super::spawn::{spawn_with_runtime, told_to_stop};
+use super::doubts::Doubts;
 use super::peer_link::PeerLink;
 use super::shared::{CloneShared, NodePhase};
 use super::{original, server_link, sharing};
@@ -25,22 +27,24 @@ pub(super) struct ServingThread {
     pub(super) thread: JoinHandle<()>,
 }
 
-/// A thread that accepts clients at these listeners, and has links. It ends when the sender of links is dropped.
+/// A thread that accepts clients at these listeners, and has links; one of them also takes what the packet router reports, and does what is to
+/// be done once for all. It ends when the sender of links is dropped.
 pub(super) fn start_serving(
     number: usize,
     shared: &Arc<CloneShared>,
     listeners: Vec<StdListener>,
+    events: Option<HeldRing<RouterEvent>>,
 ) -> Result<ServingThread, AgentError> {
     let (links, accepted) = unbounded_channel();
     let shared = Arc::clone(shared);
-    let serve = move || serve(number, shared, listeners, accepted);
+    let serve = move || serve(shared, listeners, events, accepted);
     Ok(ServingThread { links, thread: spawn_with_runtime(format!("clone-{number}"), serve)? })
 }
 
 async fn serve(
-    number: usize,
     shared: Arc<CloneShared>,
     listeners: Vec<StdListener>,
+    events: Option<HeldRing<RouterEvent>>,
     accepted: UnboundedReceiver<AcceptedLink>,
 ) {
     let links: Vec<_> = (0..shared.config.peers.len()).map(|peer| Rc::new(PeerLink::new(peer))).collect();
@@ -49,13 +53,22 @@ async fn serve(
     }
     let links = Rc::new(links);
     // One thread for all: each has links to all.
-    if number == 0 {
+    if let Some(ring) = events {
+        spawn_local(take_events(Arc::clone(&shared), ring));
         spawn_local(sharing::share(Arc::clone(&shared), Rc::clone(&links)));
+        spawn_local(ask_again(Arc::clone(&shared)));
     }
     for listener in listeners {
         spawn_local(accept_clients(Arc::clone(&shared), Rc::clone(&links), listener));
     }
     serve_links(accepted, |stream, source| server_link::serve(Arc::clone(&shared), stream, source)).await;
+}
+
+async fn ask_again(shared: Arc<CloneShared>) {
+    loop {
+        sleep(Doubts::PERIOD).await;
+        shared.doubts.ask_again(&shared.router);
+    }
 }
 
 async fn accept_clients(shared: Arc<CloneShared>, links: Rc<Vec<Rc<PeerLink>>>, listener: StdListener) {
@@ -110,17 +123,33 @@ impl LinkHost for CloneShared {
     }
 }
 
-/// The thread that takes what the packet router reports.
-pub(super) fn start_events(
-    shared: Arc<CloneShared>,
-    ring: HeldRing<RouterEvent>,
-) -> Result<JoinHandle<()>, AgentError> {
-    let ended = Arc::clone(&shared);
-    let take = move |event| match event {
+/// Takes what the packet router reports. Not in a thread of its own: what waits for a report would be woken from there, which costs more
+/// than the report.
+#[allow(deprecated, reason = "unsound only for types whose descriptor changes; that of a ring never does")]
+async fn take_events(shared: Arc<CloneShared>, ring: HeldRing<RouterEvent>) {
+    let mut ring = match AsyncFd::with_interest(ring, Interest::READABLE) {
+        Ok(ring) => ring,
+        Err(error) => return tracing::error!(%error, "held packets cannot be read"),
+    };
+    let take = |event| match event {
         RouterEvent::Packet(packet) => shared.originals.held(&shared.router, packet),
         RouterEvent::Acknowledged(flow) | RouterEvent::Reset(flow) | RouterEvent::Forged(flow) => {
             shared.originals.told(&flow);
         }
     };
-    take_reports("clone-events", ring, move || ended.has_ended(), take)
+    loop {
+        let mut ready = match ring.readable_mut().await {
+            Ok(ready) => ready,
+            Err(error) => return tracing::error!(%error, "held packets cannot be read"),
+        };
+        match ready.get_inner_mut().poll_held(take) {
+            // Only what comes to an empty ring makes the descriptor readable again.
+            Ok(0) => ready.clear_ready(),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(%error, "held packets could not be read");
+                sleep(AFTER_FAILURE).await;
+            }
+        }
+    }
 }

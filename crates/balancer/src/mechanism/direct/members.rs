@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::{BackendName, OnFailure};
 use plimsoll_datapath::switch::{FrameTag, Tunnel, TunnelKind};
-use plimsoll_datapath::{DatapathError, NextHop, Way, neighbor, way};
+use plimsoll_datapath::{DatapathError, NextHop, Way, neighbor, source_to, way};
 use plimsoll_policy::Health;
 use plimsoll_switch::{SwitchBackend, SwitchBackendState};
 
@@ -49,13 +49,25 @@ impl KnownWay {
 /// Ways to back-ends, as found last.
 pub(super) struct Ways {
     by: Option<TunnelKind>,
+    /// Virtual addresses, which back-ends have, too.
+    shared: Vec<IpAddr>,
     known: BTreeMap<IpAddr, KnownWay>,
 }
 
 impl Ways {
-    /// With none known. Packets go in a tunnel of this kind, or else as they are.
-    pub(super) fn new(by: Option<TunnelKind>) -> Self {
-        Self { by, known: BTreeMap::new() }
+    /// With none known. Packets go in a tunnel of this kind, or else as they are; back-ends have the addresses `shared`, too.
+    pub(super) fn new(by: Option<TunnelKind>, shared: Vec<IpAddr>) -> Self {
+        Self { by, shared, known: BTreeMap::new() }
+    }
+
+    /// Says so if the kernel would connect to `address` from an address that is also that machine's own: answers, those to health
+    /// checks first, would never leave it.
+    fn warn_of_shared_source(&self, address: IpAddr, name: &str) {
+        if let Ok(source) = source_to(address)
+            && self.shared.contains(&source)
+        {
+            tracing::warn!(backend = name, %source, "connections to a back-end come from a virtual address, so it cannot answer them; `plimsoll check --system` says what helps");
+        }
     }
 
     fn to(&self, address: IpAddr) -> Option<FoundWay> {
@@ -92,6 +104,9 @@ impl Ways {
         due.sort_by_key(|(address, _)| self.known.get(address).map(|known| known.looked));
         for (address, name) in due.into_iter().take(MOST_LOOKS) {
             let found = self.seek(*address);
+            if found.is_ok() && self.to(*address).is_none() {
+                self.warn_of_shared_source(*address, name);
+            }
             let known = self.known.entry(*address).or_insert(KnownWay {
                 hop: None,
                 looked: Instant::now(),

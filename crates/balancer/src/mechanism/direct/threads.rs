@@ -105,7 +105,9 @@ fn run(
 /// Tells the loop of changes, until the front-end stops.
 fn tell(shared: &FrontEndShared, to: &Sender<SwitchCommand>, stop: &AtomicBool) {
     let mut config = shared.config.load_full();
-    let mut ways = Ways::new(config.direct.as_ref().and_then(|direct| tunnel_kind(direct.via)));
+    let shared_addresses = config.listeners.iter().map(|listener| listener.address.ip().to_canonical());
+    let by = config.direct.as_ref().and_then(|direct| tunnel_kind(direct.via));
+    let mut ways = Ways::new(by, shared_addresses.collect());
     let mut told: Option<Vec<SwitchBackend>> = None;
     // Until then the packet program does what the process before told it.
     ways.find(&addresses(shared), FIRST_WAIT);

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use plimsoll_config::{BackendConfig, Config, DirectVia, ListenerConfig, ListenerProtocol};
+use plimsoll_config::{BackendConfig, Config, DirectVia, HostPort, ListenerConfig, ListenerProtocol};
 use plimsoll_datapath::switch::Transport;
 use plimsoll_datapath::system::{self, Finding, Question, Role, Status};
 use serde_json::json;
@@ -20,19 +20,18 @@ pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliEr
         Some(DirectVia::Ethernet) => Some(b.at.clone()),
         Some(DirectVia::Ipip | DirectVia::Gue) => None,
     };
-    let all = config.backends.iter().filter_map(|b| Some((&b.name, peer(b)?)));
-    let all = all.filter(|(_, at)| resolve || at.host.parse::<IpAddr>().is_ok());
-    let mut peers: Vec<IpAddr> = Vec::new();
-    for (name, at) in all {
-        let found = (&*at.host, at.port).to_socket_addrs().ok().and_then(|mut all| all.next());
-        let address = found.ok_or_else(|| {
-            CliError::Failed(format!("back-end `{name}`: cannot find the address of {}", at.host))
-        })?;
-        peers.push(address.ip());
-    }
+    let peers = addresses_of(config.backends.iter().filter_map(|b| Some((&*b.name, peer(b)?))), resolve)?;
+    let connected = config.backends.iter().flat_map(|b| {
+        let at = [Some(b.at.clone()), b.agent.clone().filter(|_| direct.is_none())];
+        at.into_iter().flatten().map(|at| (&*b.name, at))
+    });
+    let mut destinations = addresses_of(connected, resolve)?;
+    destinations.sort_unstable();
+    destinations.dedup();
     // Where front-ends share the address, only the active one's machine has it.
     let shared = config.failover.is_some();
     let addresses = config.listeners.iter().map(|l| l.address);
+    // A proxy needs no virtual address, so its back-ends have none.
     let interfaces = direct
         .map(|direct| &direct.interfaces)
         .or_else(|| config.handoff.as_ref().map(|handoff| &handoff.interfaces));
@@ -44,7 +43,23 @@ pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliEr
         ports: if direct.is_some() { Vec::new() } else { ports.collect() },
         unused: if direct.is_some() { config.listeners.iter().map(unused).collect() } else { Vec::new() },
         peers,
+        destinations: if interfaces.is_some() { destinations } else { Vec::new() },
     })
+}
+
+/// The addresses of these back-ends. Without `resolve`, those that have a name are left out.
+fn addresses_of<'a>(
+    named: impl Iterator<Item = (&'a str, HostPort)>,
+    resolve: bool,
+) -> Result<Vec<IpAddr>, CliError> {
+    let asked = named.filter(|(_, at)| resolve || at.host.parse::<IpAddr>().is_ok());
+    let find = |(name, at): (&str, HostPort)| {
+        let found = (&*at.host, at.port).to_socket_addrs().ok().and_then(|mut all| all.next());
+        found.map(|address| address.ip()).ok_or_else(|| {
+            CliError::Failed(format!("back-end `{name}`: cannot find the address of {}", at.host))
+        })
+    };
+    asked.map(find).collect()
 }
 
 /// With `direct` back-ends listen there, and this machine does not.

@@ -32,6 +32,7 @@ fn facts(role: Role) -> SystemFacts {
         vips: vec![],
         unused: vec![("10.0.0.1:80".parse().unwrap(), Transport::Tcp, false)],
         peers: vec![("10.0.0.2".parse().unwrap(), Ok(()))],
+        sources: vec![("10.0.0.2".parse().unwrap(), Ok("10.0.0.9".parse().unwrap()))],
     }
 }
 
@@ -193,4 +194,22 @@ fn peers() {
     let mut far = facts(Role::Backend);
     far.peers[0].1 = Err("reached through a gateway".to_owned());
     assert_eq!(complaints(&far), one("peer 10.0.0.2", Status::Missing));
+}
+
+/// The kernel may choose the virtual address to connect from, above all one of IPv6 that came last.
+#[test]
+fn connections_from_a_virtual_address() {
+    for (vip, remedy) in [("10.0.0.80", "ip route change … src"), ("2001:db8::80", "preferred_lft 0")] {
+        let vip: IpAddr = vip.parse().unwrap();
+        let mut from_it = facts(Role::FrontEnd);
+        from_it.vips = vec![(vip, vec!["eth0".to_owned()])];
+        assert_eq!(complaints(&from_it), []);
+        from_it.sources[0].1 = Ok(vip);
+        assert_eq!(complaints(&from_it), one("connections to 10.0.0.2", Status::Missing));
+        let told = judge(&from_it).pop().and_then(|finding| finding.remedy).unwrap();
+        assert!(told.contains(remedy) && told.contains("eth0"), "{told}");
+    }
+    let mut nowhere = facts(Role::Backend);
+    nowhere.sources[0].1 = Err("there is no route to 10.0.0.2".to_owned());
+    assert_eq!(complaints(&nowhere), one("connections to 10.0.0.2", Status::Missing));
 }
