@@ -103,6 +103,14 @@ pub(crate) fn reset_seq(frame: &[u8]) -> Option<u32> {
     (flags & RST != 0).then_some(u32::from_be_bytes(seq))
 }
 
+/// The acknowledgment number of a frame that has one and resets nothing.
+pub(crate) fn acknowledged(frame: &[u8]) -> Option<u32> {
+    let Some(Contents::Segment(parts)) = contents(frame) else { return None };
+    let (_, flags) = header_of(frame, &parts)?;
+    let number = frame.get(parts.segment)?.get(8..12)?.try_into().ok()?;
+    (flags & (ACK | RST) == ACK).then_some(u32::from_be_bytes(number))
+}
+
 /// Bytes of the TCP header, and its flags.
 fn header_of(frame: &[u8], parts: &FrameParts) -> Option<(usize, u8)> {
     let segment = frame.get(parts.segment.clone())?;
@@ -320,12 +328,13 @@ mod tests {
         assert_eq!(with_checksum(&alone).unwrap(), alone);
         assert_eq!(fold(sum_of(&alone[14..34])), 0xffff);
         assert!(!is_of_stream(&alone));
+        assert_eq!(acknowledged(&alone), Some(u32::from_be_bytes(whole[42..46].try_into().unwrap())));
         let mut end = alone;
         end[47] |= FIN;
         assert_eq!(reset_seq(&end), None);
         let mut reset = end.clone();
         reset[47] |= RST;
-        assert!(is_of_stream(&reset));
+        assert!(is_of_stream(&reset) && acknowledged(&reset).is_none() && acknowledged(&[]).is_none());
         assert_eq!(reset_seq(&reset), Some(u32::from_be_bytes(reset[38..42].try_into().unwrap())));
         assert!(is_of_stream(&end) && is_of_stream(&end[..40]) && is_of_stream(&[]));
     }

@@ -61,5 +61,5 @@ mod threads;
 
 pub use agent::{Agent, AgentHandle, AgentStats, PreparedAgent};
 pub use caching::{CacheCounts, CacheLocation, CacheNode, CacheNodeConfig, CachePeer, PreparedCacheNode};
-pub use clone::{CloneConfig, CloneNode, ClonePeer, CloneStats, NodeLoads, PreparedCloneNode};
+pub use clone::{CLONE_TIMES, CloneConfig, CloneNode, ClonePeer, CloneStats, NodeLoads, PreparedCloneNode};
 pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

@@ -114,7 +114,9 @@ fn read_scoreboard(address: SocketAddr, path: &str) -> Result<u32, String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(text)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(text)?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").map_err(text)?;
+    // At once: a server may answer, and close, when it has the first line.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(text)?;
     let mut answer = String::new();
     stream.take(MOST_BYTES).read_to_string(&mut answer).map_err(text)?;
     at_work(&answer)

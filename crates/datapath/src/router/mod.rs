@@ -341,6 +341,12 @@ impl HeldPacket {
         frame::data_at(&self.frame, seq, ack, window_bytes)
     }
 
+    /// What it acknowledges, unless it resets the connection.
+    #[must_use]
+    pub fn acknowledged(&self) -> Option<u32> {
+        frame::acknowledged(&self.frame)
+    }
+
     /// Its sequence number, if it resets the connection.
     #[must_use]
     pub fn reset_seq(&self) -> Option<u32> {

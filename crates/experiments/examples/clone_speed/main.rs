@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used, reason = "a measurement, not a service")]
 
 mod bed;
+mod times;
 
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ fn main() {
     let plan = CpuPlan::of_this_machine().unwrap();
     plan.pin_this_thread(Node::Client).unwrap();
     let part = std::env::args().nth(1).unwrap_or_default();
+    times::prepare();
     let _grouping = (part == "deliveries").then(|| plimsoll_lab::ungroup().unwrap());
     let plain = Bed::start(Kind::Plain, &plan);
     if part == "efficiency" {
@@ -85,16 +87,21 @@ fn both_ways(plan: &CpuPlan, mut measure: impl FnMut(&str)) {
 
 fn startup(bed: &Bed, plan: &CpuPlan) {
     println!(
-        "Until a clone is there: from the decision to the word of its node. One client, {CLONES} clones, 100 B"
+        "Until a clone is there: from the request, as it was read, to the restored socket, and from the decision to the word of its node. One \
+         client, {CLONES} clones, 100 B"
     );
     println!(
         "  (in the paper, sending the SC message and setting up: 134 us and 46 us, Pentium II 300 and III 733)"
     );
     both_ways(plan, |what| {
-        let mut times = bed.startups(CLONES);
-        let (median, p99) = (median(&mut times), quantile(&mut times, 0.99));
-        let verdict = met(median <= STARTUP_GOAL);
-        println!("  {what:<22} median {median:>6.1} us   p99 {p99:>7.1} us   goal {STARTUP_GOAL}: {verdict}");
+        let (mut told, mut restored) = times::until_restored(|| bed.startups(CLONES));
+        assert!(restored.len() >= CLONES, "{} restored sockets of {CLONES}", restored.len());
+        let [restored, told] = [&mut restored, &mut told].map(|times| (median(times), quantile(times, 0.99)));
+        let verdict = met(restored.0 <= STARTUP_GOAL);
+        println!(
+            "  {what:<22} restored: median {:>6.1} us   p99 {:>7.1} us   goal {STARTUP_GOAL}: {verdict:<6}   told: median {:>6.1} us   p99 {:>7.1} us",
+            restored.0, restored.1, told.0, told.1
+        );
     });
 }
 

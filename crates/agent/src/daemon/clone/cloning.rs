@@ -266,6 +266,7 @@ impl Cloning<'_> {
                 () = original.told() => drop(self.entry()?),
             }
         };
+        original.ends_at(answer.end);
         match shared.router.expect(flow, answer.end) {
             Ok(AnswerEnd::Reached) => return Ok(Some(answer)),
             Ok(AnswerEnd::Ahead) => {}

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use plimsoll_wire::codec::Message;
 use plimsoll_wire::session::{FrameReader, FrameWriter};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -15,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 /// The most queued bytes; a node that does not read them loses the link.
 const MOST_QUEUED_BYTES: usize = 64 << 20;
 /// How long what is not urgent may wait for something to go out with.
-const LINGER: Duration = Duration::from_millis(5);
+const LINGER: Duration = Duration::from_millis(1);
 /// Looks at a link within the time for which it may be silent.
 const LOOKS: u32 = 4;
 
@@ -147,6 +148,12 @@ pub(in super::super) async fn run_frames(
     end
 }
 
+/// A read has not filled its buffer, so the socket has no more: the next event says when it has, and nobody need ask it before.
+fn is_read_out(stream: &TcpStream) {
+    let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+    let _ = stream.try_io(Interest::READABLE, nothing);
+}
+
 async fn until_lost(
     sink: &FrameSink,
     mut reader: FrameReader,
@@ -172,9 +179,16 @@ async fn until_lost(
             biased;
             ready = sink.stream.readable() => {
                 ready?;
-                match sink.stream.try_read(reader.space()) {
+                let space = reader.space();
+                let room = space.len();
+                match sink.stream.try_read(space) {
                     Ok(0) => return Err(FramesEnd::Lost("it was closed".to_owned())),
-                    Ok(count) => reader.filled(count),
+                    Ok(count) => {
+                        reader.filled(count);
+                        if count < room {
+                            is_read_out(&sink.stream);
+                        }
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                     Err(error) => return Err(error.into()),
                 }

@@ -16,6 +16,7 @@ use tokio::task::spawn_local;
 use super::super::client::ClientConnection;
 use super::super::head::{self, FoundHead};
 use super::super::serve::{AfterAnswer, Answer, Serve, rest, write_rest};
+use super::CLONE_TIMES;
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
 use super::fresh::{FreshClone, all_taken, report};
@@ -111,6 +112,7 @@ fn tell(
 ) {
     match made {
         Ok(clone) => {
+            tracing::event!(name: "restored", target: CLONE_TIMES, tracing::Level::TRACE, {});
             CloneCounters::count(&shared.counters.made);
             let (flow, number, word) = (clone.flow, clone.number, Rc::new(KeptWord::default()));
             let run_now = clone.role != CloneRole::Ahead;

@@ -11,6 +11,10 @@
 //! Loads of other nodes come by `polls` or as `announced`, and what policies share by `sharing`. `access` is the access log, `admin` the
 //! admin API; `told` runs both, and the exchange of loads, on a thread each.
 
+/// Target of trace events by which a measurement tells how long clones take: `asked`, a request has been read; `restored`, the socket of a
+/// clone is there.
+pub const CLONE_TIMES: &str = "plimsoll_clone_times";
+
 mod access;
 mod admin;
 mod ahead;

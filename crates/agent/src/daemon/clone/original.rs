@@ -11,6 +11,7 @@ use super::super::client::{ClientConnection, Next};
 use super::super::closing::Closing as _;
 use super::super::head::{self, FoundHead, Outline};
 use super::super::serve::{AfterAnswer, Answer, Beginning, Serve, Session, begin};
+use super::CLONE_TIMES;
 use super::access::{AccessBegin, RequestEnd};
 use super::cloning::{CarriedOver, CloneTask, answer_by_clone};
 use super::counters::{CloneCounters, DeclineReason};
@@ -113,6 +114,7 @@ impl RequestPath<'_> {
         outline: Outline,
     ) -> AfterAnswer {
         let shared = self.shared;
+        tracing::event!(name: "asked", target: CLONE_TIMES, tracing::Level::TRACE, {});
         let Some(client) = slot.as_ref() else { return AfterAnswer::Abort };
         // Others have not the address by which they reach this node.
         let here_only = self.flow.vip.ip() == shared.config.listen.ip();

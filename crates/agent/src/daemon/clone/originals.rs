@@ -25,6 +25,8 @@ struct HeldState {
     clone: Option<NextHop>,
     /// Whether it keeps the connection, and gets all.
     keeps: bool,
+    /// The number after its answer, once that is known.
+    end: Option<u32>,
     held: Vec<HeldPacket>,
     /// The number of a RST that was held: before the original's numbers were known, the router could not judge it.
     reset_seq: Option<u32>,
@@ -47,7 +49,10 @@ impl Original {
             state.reset_seq = Some(seq);
             self.wake.notify_one();
         }
+        // The original goes on now, and tells the clone, which has nothing to send again meanwhile: that costs less than a packet.
+        let is_last = state.end.is_some() && packet.acknowledged() == state.end;
         if let Some(clone) = &state.clone
+            && !is_last
             && !sent_on(router, &packet, clone, state.keeps)
         {
             return;
@@ -60,15 +65,20 @@ impl Original {
     /// The clone is there: what was held until now is for it as well.
     pub(super) fn lead(&self, router: &PacketRouter, clone: NextHop) {
         let mut state = self.state();
-        (state.clone, state.keeps) = (Some(clone), false);
+        (state.clone, state.keeps, state.end) = (Some(clone), false, None);
         state.held.retain(|packet| sent_on(router, packet, &clone, false));
     }
 
     /// The clone is there and keeps the connection: what was held until now is for it.
     pub(super) fn leave_to(&self, router: &PacketRouter, clone: NextHop) {
         let mut state = self.state();
-        (state.clone, state.keeps) = (Some(clone), true);
+        (state.clone, state.keeps, state.end) = (Some(clone), true, None);
         state.held.retain(|packet| sent_on(router, packet, &clone, true));
+    }
+
+    /// The clone's answer ends before this number.
+    pub(super) fn ends_at(&self, end: u32) {
+        self.state().end = Some(end);
     }
 
     /// Takes the bytes that come next by these numbers out of the packets that are held, as far as they follow one another, if they
@@ -141,6 +151,7 @@ impl Originals {
         let state = Mutex::new(HeldState {
             clone: None,
             keeps: false,
+            end: None,
             held: Vec::new(),
             reset_seq: None,
             left: false,

@@ -79,9 +79,17 @@ impl PendingClone {
 
 impl Drop for PendingClone {
     fn drop(&mut self) {
-        self.waiting.borrow_mut().remove(&self.conn);
-        // The clone itself goes once its client has everything. This is for one that has not heard of the last acknowledgment.
-        self.sink.push_later(&ToClone::Over { conn: Conn(self.conn) });
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.remove(&self.conn);
+        let over = ToClone::Over { conn: Conn(self.conn) };
+        // The clone itself goes once its client has everything: this is for one that has not heard of the last acknowledgment. Where others
+        // are under way, it goes out with what is said of them. Where none is, the next request for this node may be the same client's, and
+        // would wait for the removal.
+        if waiting.is_empty() {
+            self.sink.push(&over);
+        } else {
+            self.sink.push_later(&over);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use plimsoll_origin::synthetic::Synthetic;
 use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_testkit::{Why, pace};
 
-use super::client::{get, is_document, is_part};
+use super::client::{Client, get, is_document, is_part};
 use super::{NODES, World};
 
 const SIZES: [u64; 9] = [0, 1, 100, 1_400, 1_500, 14_600, 100_000, 300_000, 3_000_000];
@@ -86,6 +86,33 @@ pub(super) fn pipelined(world: &World) {
         assert!(by_clones > 9, "{by_clones}");
     }
     world.nothing_is_left();
+}
+
+/// Packets with data that the kernel of the client has got on this connection.
+fn data_packets(world: &World, client: &Client) -> usize {
+    let port = client.stream.local_addr().unwrap().port();
+    let filter = format!("sport = :{port}");
+    let ask = || Command::new("ss").args(["-tinH", &filter]).output().unwrap();
+    let told = world.lab.node(Node::Client).unwrap().run(ask).unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    let count = told.split_whitespace().find_map(|word| word.strip_prefix("data_segs_in:")?.parse().ok());
+    count.unwrap_or_else(|| panic!("no number of packets: {told}"))
+}
+
+/// So that the client does not delay its acknowledgment, which the next node waits for.
+#[test]
+fn an_answer_that_others_wait_behind_comes_in_two_packets() {
+    let world = World::new();
+    world.lead_to(0);
+    let paths = [1, 2].map(|node| world.document_at(node, 1000));
+    let mut client = world.connect();
+    client.send(&paths.each_ref().map(|path| get(path)).concat());
+    for (number, path) in [1, 2].into_iter().zip(&paths) {
+        let answer = client.answer(false);
+        assert!(is_document(path, &answer.body) && answer.backend == world.name(number));
+    }
+    // More if the kernel has sent some again.
+    assert!(data_packets(&world, &client) >= 3, "of the first answer two");
 }
 
 #[test]
