@@ -113,6 +113,7 @@ heading "(tls) The live front-end under TLS beside HAProxy and nginx"
 python3 benches/proxy/tls.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 
 heading "(h2) The live front-end for HTTP/2 beside HAProxy and nginx"
+cargo build --locked --release --package plimsoll-balancer --example bare_http2
 python3 benches/proxy/http2.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 
 heading "(g) Handing connections off, beside HAProxy and nginx as proxies"

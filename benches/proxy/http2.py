@@ -3,11 +3,13 @@
 Usage: http2.py PLIMSOLL        PLIMSOLL: the optimized program
 
 As tls.py, whose certificate, proxies and way of measuring it uses; back-ends speak HTTP/1.1 without TLS. The load is h2load: 10 connections with
-100 streams under way on each. Wrong answers fail the run, missed goals are only shown.
+100 streams under way on each. Wrong answers fail the run, missed goals are only shown. `bare` is the least that a front-end of the crates that
+Plimsoll is made of can do (crates/balancer/examples/bare_http2.rs, in `examples` beside PLIMSOLL; left out where it is not built).
 
 ROUNDS (5) and SECONDS (2) in the environment set the number of rounds and the time of one measurement.
 """
 
+import pathlib
 import re
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import bench
 import tls
 
 IDLE_GOAL_BYTES = 24_576
+BARE_PORT = 9634
 CONNECTIONS = 10
 STREAMS = 100
 # The preface, empty settings, and GET of https://bench/100.
@@ -58,5 +61,15 @@ def measure_all(proxies):
     tls.measure(proxies, LOADS)
 
 
+def start(plimsoll, d):
+    backends, proxies = tls.starter(" ssl http2", "h2")(plimsoll, d)
+    bare = pathlib.Path(plimsoll).parent / "examples" / "bare_http2"
+    if bare.exists():
+        addresses = [f"127.0.0.1:{port}" for port in bench.BACKENDS]
+        command = [str(bare), str(BARE_PORT), f"{d}/site.pem", f"{d}/site.key", *addresses]
+        proxies.append(tls.TlsProxy("bare", command, BARE_PORT))
+    return backends, proxies
+
+
 if __name__ == "__main__":
-    bench.run(__doc__, tls.starter(" ssl http2", "h2"), measure_all)
+    bench.run(__doc__, start, measure_all)

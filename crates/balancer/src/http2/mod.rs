@@ -13,6 +13,7 @@ mod backend_stream;
 mod client_stream;
 mod connections;
 pub(crate) mod fuzzed;
+mod held_output;
 mod incoming;
 mod meter;
 mod outgoing;

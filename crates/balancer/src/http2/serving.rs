@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use http::Request;
 use plimsoll_config::Config;
 
 use super::client_stream::{ClientStreamText, client_stream};
+use super::held_output::HeldOutput;
 use super::meter::{FrameAccount, Metered};
 use crate::accepted::Accepted;
 use crate::net::deadline::{Deadline, Fired};
@@ -105,6 +106,17 @@ enum Happened {
     Flooded,
 }
 
+/// What the library has come to, after what it has written has gone out, if it waits; `None` where that failed.
+fn driven<T, C: ClientIo>(polled: Poll<T>, output: &HeldOutput<C>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+    match polled {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => match output.poll_release(cx) {
+            Poll::Ready(Err(_)) => Poll::Ready(None),
+            Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
+        },
+    }
+}
+
 /// Serves a connection until it ends. `read` is what has been read of it; `serve_stream` has one stream served, beside all others, and drops
 /// the [`OpenStream`] afterwards.
 pub(crate) async fn serve<C: ClientIo>(
@@ -125,9 +137,15 @@ pub(crate) async fn serve<C: ClientIo>(
     }
     deadline.set(config.timeouts.head);
     deadline.set_incomplete(true);
-    let io = Metered::new(stream, read, Rc::clone(&worker.deadlines), account.clone());
-    let mut handshake = builder(&config).handshake(io);
-    let Ok(Ok(connection)) = deadline.guard(|cx| Pin::new(&mut handshake).poll(cx)).await else { return };
+    let output = HeldOutput::new(stream);
+    let io = Metered::new(output.clone(), read, Rc::clone(&worker.deadlines), account.clone());
+    let shaken = {
+        let mut handshake = builder(&config).handshake(io);
+        deadline
+            .guard(|cx| driven(Pin::new(&mut handshake).poll(cx), &output, cx).map(Option::transpose))
+            .await
+    };
+    let Ok(Ok(Some(connection))) = shaken else { return };
     let streams = Rc::new(OpenStreams {
         open: Cell::new(0),
         begun: Cell::new(0),
@@ -138,7 +156,7 @@ pub(crate) async fn serve<C: ClientIo>(
     drop(config);
     streams.rest();
     let mut served =
-        ServedConnection { worker, accepted, identity, connection, account, streams, sent_before: 0 };
+        ServedConnection { worker, accepted, identity, connection, output, account, streams, sent_before: 0 };
     loop {
         match served.happens().await {
             Ok(Happened::Opened(request, respond)) => {
@@ -161,7 +179,8 @@ struct ServedConnection<'a, C> {
     accepted: &'a Accepted,
     /// Who its client is.
     identity: Option<Rc<[u8]>>,
-    connection: Connection<Metered<C>, Bytes>,
+    connection: Connection<Metered<HeldOutput<C>>, Bytes>,
+    output: HeldOutput<C>,
     account: FrameAccount,
     streams: Rc<OpenStreams>,
     /// Bytes sent when it was last waited for the client to take the ends of answers.
@@ -170,7 +189,7 @@ struct ServedConnection<'a, C> {
 
 impl<C: ClientIo> ServedConnection<'_, C> {
     async fn happens(&mut self) -> Result<Happened, Fired> {
-        let (connection, account) = (&mut self.connection, &self.account);
+        let (connection, output, account) = (&mut self.connection, &self.output, &self.account);
         let (worker, client) = (self.worker, &self.accepted.peer_text);
         let wait = self.streams.deadline.guard(|cx| {
             let polled = connection.poll_accept(cx);
@@ -178,11 +197,15 @@ impl<C: ClientIo> ServedConnection<'_, C> {
                 worker.count_refusal(Some(RefusalReason::Http2), client, None);
                 tracing::debug!(%client, "a rule of HTTP/2 was broken, and its stream reset");
             }
-            match polled {
+            match driven(polled, output, cx) {
                 _ if account.is_flooded() => Poll::Ready(Happened::Flooded),
-                Poll::Ready(Some(Ok((request, respond)))) => Poll::Ready(Happened::Opened(request, respond)),
-                Poll::Ready(Some(Err(error))) if error.is_library() => Poll::Ready(Happened::Broken(error)),
-                Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Happened::Over),
+                Poll::Ready(Some(Some(Ok((request, respond))))) => {
+                    Poll::Ready(Happened::Opened(request, respond))
+                }
+                Poll::Ready(Some(Some(Err(error)))) if error.is_library() => {
+                    Poll::Ready(Happened::Broken(error))
+                }
+                Poll::Ready(_) => Poll::Ready(Happened::Over),
                 Poll::Pending => Poll::Pending,
             }
         });
@@ -236,9 +259,9 @@ impl<C: ClientIo> ServedConnection<'_, C> {
         self.worker.count_refusal(Some(RefusalReason::Flood), &self.accepted.peer_text, None);
         self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
         self.streams.deadline.set(LINGER);
-        let connection = &mut self.connection;
+        let (connection, output) = (&mut self.connection, &self.output);
         // Whatever it ends with, it has ended.
-        let _ = self.streams.deadline.guard(|cx| connection.poll_closed(cx)).await;
+        let _ = self.streams.deadline.guard(|cx| driven(connection.poll_closed(cx), output, cx)).await;
     }
 
     /// Whether the connection goes on after its deadline has fired.
