@@ -11,6 +11,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::net::halves::ClientIo;
+
 /// See the module's documentation. Copies are of the same connection: one to give away, and one to flush it by.
 pub(super) struct HeldOutput<C>(Rc<Held<C>>);
 
@@ -42,6 +44,18 @@ impl<C: AsyncWrite + Unpin> HeldOutput<C> {
             self.0.is_to_flush.set(false);
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<C: ClientIo> HeldOutput<C> {
+    /// Whether something was written that has not gone out.
+    pub(super) fn is_held(&self) -> bool {
+        self.0.is_to_flush.get()
+    }
+
+    /// Bytes that the socket has taken.
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.0.stream.borrow().sent_bytes()
     }
 }
 

@@ -178,7 +178,7 @@ impl FrameAccount {
     }
 
     /// Bytes written so far.
-    pub(super) fn sent_bytes(&self) -> u64 {
+    fn sent_bytes(&self) -> u64 {
         self.0.sent_bytes.get()
     }
 }

@@ -273,12 +273,12 @@ impl<C: ClientIo> ServedConnection<'_, C> {
             self.streams.deadline.set(LOOK);
             return true;
         }
-        if self.connection.has_streams() {
+        if self.connection.has_streams() || self.output.is_held() {
             // The ends of answers still wait for the client.
-            if fired == Fired::TimedOut && self.account.sent_bytes() == self.sent_before {
+            if fired == Fired::TimedOut && self.output.sent_bytes() == self.sent_before {
                 return false;
             }
-            self.sent_before = self.account.sent_bytes();
+            self.sent_before = self.output.sent_bytes();
             if fired != Fired::TimedOut {
                 self.say_goodbye();
             }

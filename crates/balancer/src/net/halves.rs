@@ -64,6 +64,11 @@ pub(crate) trait ClientIo: Halves + AsyncRead + AsyncWrite + Unpin {
     /// From now on what is written may be held back until it is flushed, so that much of it goes out at once.
     fn hold_output(&mut self) {}
 
+    /// Bytes that the socket has taken, of what was written while the directions were not used apart.
+    fn sent_bytes(&self) -> u64 {
+        0
+    }
+
     /// Ends our direction; false when the connection is gone already.
     fn end_output(&mut self) -> bool;
 

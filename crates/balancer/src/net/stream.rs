@@ -30,6 +30,8 @@ pub(crate) struct ClientStream {
     acknowledges_late: bool,
     /// It cannot leave: what has come on it before is in no snapshot.
     stays: bool,
+    /// Bytes that the socket has taken while nobody used the directions apart.
+    sent_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,7 @@ enum State {
 impl ClientStream {
     /// A connection's socket, which must not block.
     pub(crate) fn new(fd: OwnedFd) -> Self {
-        Self { state: State::Apart(fd), acknowledges_late: false, stays: false }
+        Self { state: State::Apart(fd), acknowledges_late: false, stays: false, sent_bytes: 0 }
     }
 
     /// From now on it cannot be moved elsewhere.
@@ -106,6 +108,13 @@ impl ClientStream {
         }
     }
 
+    fn sent(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(n)) = written {
+            self.sent_bytes += n as u64;
+        }
+        written
+    }
+
     fn poll_watched<T>(
         &mut self,
         poll: impl FnOnce(Pin<&mut TcpStream>) -> Poll<io::Result<T>>,
@@ -133,6 +142,10 @@ impl ClientIo for ClientStream {
             State::Watched(stream) => stream.poll_read_ready(cx),
             State::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
+    }
+
+    fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
@@ -190,7 +203,8 @@ impl AsyncRead for ClientStream {
 
 impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_watched(|stream| stream.poll_write(cx, bytes))
+        let written = self.poll_watched(|stream| stream.poll_write(cx, bytes));
+        self.sent(written)
     }
 
     fn poll_write_vectored(
@@ -198,7 +212,8 @@ impl AsyncWrite for ClientStream {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_watched(|stream| stream.poll_write_vectored(cx, pieces))
+        let written = self.poll_watched(|stream| stream.poll_write_vectored(cx, pieces));
+        self.sent(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -123,6 +123,13 @@ impl ClientIo for TlsClient {
         }
     }
 
+    fn sent_bytes(&self) -> u64 {
+        match &self.state().state {
+            State::Open(stream) => stream.get_ref().0.sent_bytes(),
+            State::Handshake(_) | State::Gone => 0,
+        }
+    }
+
     fn hold_output(&mut self) {
         self.state_mut().holds_output = true;
     }

@@ -1,6 +1,7 @@
 //! Clients that speak TLS.
 
 mod renegotiation;
+mod slow_http2;
 mod to_backends;
 
 use std::io::{ErrorKind, Read as _, Write as _};

@@ -63,8 +63,10 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let interfaces = vec![interface.clone()];
         // The ports are the agent's to know.
         let (ports, unused) = (Vec::new(), Vec::new());
-        let destinations = peers.clone();
-        let question = Question { role: Role::Backend, interfaces, vips, ports, unused, peers, destinations };
+        // It connects to nobody.
+        let (destinations, shared) = (Vec::new(), Vec::new());
+        let question =
+            Question { role: Role::Backend, interfaces, vips, ports, unused, peers, destinations, shared };
         return system::report(&question, args.json);
     }
     if args.schema {

@@ -56,6 +56,8 @@ pub(super) struct SystemFacts {
     pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
     /// Machines to which this one connects, and from which address.
     pub(super) sources: Vec<(IpAddr, Result<IpAddr, String>)>,
+    /// Addresses that these machines have, too.
+    pub(super) shared: Vec<IpAddr>,
 }
 
 /// Whether the packet programs could be loaded and attached.
@@ -111,7 +113,8 @@ pub(super) fn gather(question: &Question) -> SystemFacts {
         vips: question.vips.iter().map(|vip| (*vip, holders(*vip, &links))).collect(),
         unused: question.unused.iter().map(|&(at, by)| (at, by, is_listened_at(at, by))).collect(),
         peers: question.peers.iter().map(|peer| (*peer, resolve(*peer))).collect(),
-        sources: question.destinations.iter().map(|to| (*to, source(*to))).collect(),
+        sources: question.destinations.iter().filter(|to| !is_here(**to, &links)).map(source).collect(),
+        shared: question.shared.clone(),
     }
 }
 
@@ -152,8 +155,13 @@ fn resolve(peer: IpAddr) -> Result<(), String> {
     neighbor(peer, WAIT).map(drop).map_err(|error| error.to_string())
 }
 
-fn source(to: IpAddr) -> Result<IpAddr, String> {
-    source_to(to).map_err(|error| error.to_string())
+/// Whether this machine has the address.
+fn is_here(address: IpAddr, links: &[NetworkInterface]) -> bool {
+    address.is_loopback() || !holders(address, links).is_empty()
+}
+
+fn source(to: &IpAddr) -> (IpAddr, Result<IpAddr, String>) {
+    (*to, source_to(*to).map_err(|error| error.to_string()))
 }
 
 /// Attaches them in a network namespace of its own, which ends with the thread; where this process may make none, only loads

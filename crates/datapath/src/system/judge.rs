@@ -323,10 +323,11 @@ fn judge_source(facts: &SystemFacts, to: IpAddr, source: &Result<IpAddr, String>
         Ok(source) => *source,
         Err(error) => return Finding::missing(name, error, "give an interface an address, and a route"),
     };
-    let Some((_, holders)) = facts.vips.iter().find(|(vip, _)| *vip == source) else {
+    if !facts.shared.contains(&source) {
         return Finding::ok(name, format!("come from {source}"));
-    };
-    let holder = holders.first().map_or("INTERFACE", String::as_str);
+    }
+    let holders = facts.vips.iter().find(|(vip, _)| *vip == source).map(|(_, holders)| holders);
+    let holder = holders.and_then(|holders| holders.first()).map_or("INTERFACE", String::as_str);
     let remedy = match source {
         IpAddr::V4(_) => {
             format!(

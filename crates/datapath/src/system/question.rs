@@ -28,6 +28,8 @@ pub struct Question {
     pub unused: Vec<(SocketAddr, Transport)>,
     /// The machines on the other side: back-ends of a front-end, front-ends of a back-end.
     pub peers: Vec<IpAddr>,
-    /// The machines to which this one connects, over routers, too.
+    /// The machines to which this one connects, over routers, too, and which have the addresses `shared`, as it may have them.
     pub destinations: Vec<IpAddr>,
+    /// Virtual addresses that this machine has now, or will have when it takes over.
+    pub shared: Vec<IpAddr>,
 }

@@ -193,6 +193,7 @@ fn a_system_is_inspected() {
         ports: vec![80],
         peers: vec!["10.50.0.1".parse().unwrap(), "10.50.0.77".parse().unwrap()],
         destinations: vec!["10.50.0.77".parse().unwrap()],
+        shared: vec![],
     };
     let complaints = |machine: &Machine, question: Question| -> Vec<String> {
         let findings = machine.run(|| check(&question));
@@ -214,7 +215,7 @@ fn a_system_is_inspected() {
     assert!(no_address.contains(&"interface nosuch0".to_owned()), "{no_address:?}");
     assert!(no_address.contains(&"virtual address 10.50.0.100".to_owned()), "{no_address:?}");
     let mut own = question(Role::FrontEnd, "eth0");
-    own.vips = vec![live.front];
+    (own.vips, own.shared) = (vec![live.front], vec![live.front]);
     let own = complaints(live.front_end(), own);
     assert_eq!(own, [nobody, "connections to 10.50.0.77"], "what it connects from is the virtual address");
     for point in ["ingress", "egress"] {

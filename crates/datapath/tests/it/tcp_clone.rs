@@ -167,7 +167,6 @@ fn what_is_discarded_says_nothing() {
     plimsoll_testkit::stays("silence", Duration::from_millis(300), || has_nothing_to_read(&client));
 }
 
-/// Prints what it costs: run it with `--release -- --nocapture fast_forwarded_very_often`.
 /// Its answer meets no socket at the machine that asks, so the kernel there resets it by the number that it tells.
 #[test]
 fn a_client_that_the_router_asks_is_reset() {
@@ -198,6 +197,7 @@ fn a_client_that_the_router_asks_is_reset() {
     }
 }
 
+/// Prints what it costs: run it with `--release -- --nocapture fast_forwarded_very_often`.
 #[test]
 fn fast_forwarded_very_often() {
     const ROUNDS: usize = 2_000;

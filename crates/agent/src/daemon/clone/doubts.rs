@@ -15,6 +15,9 @@ const AGAIN: Duration = Duration::from_millis(600);
 /// Most clients that are asked again; what ends beyond that was asked once.
 const MOST: usize = 65_536;
 
+/// How many are asked again before others of the thread have their turn.
+const AT_A_TIME: usize = 32;
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct Doubts {
@@ -39,11 +42,13 @@ impl Doubts {
         }
     }
 
-    /// Asks those again whose time has come.
-    pub(super) fn ask_again(&self, router: &PacketRouter) {
-        while let Some(flow) = self.due(Instant::now()) {
+    /// Asks some of those again whose time has come. Whether there may be more.
+    pub(super) fn ask_again(&self, router: &PacketRouter) -> bool {
+        for _ in 0..AT_A_TIME {
+            let Some(flow) = self.due(Instant::now()) else { return false };
             ask(router, &flow);
         }
+        true
     }
 
     fn due(&self, now: Instant) -> Option<Flow> {

@@ -109,7 +109,11 @@ impl FrameSink {
                 Err(rustix::io::Errno::AGAIN) if writer.queued_bytes() > MOST_QUEUED_BYTES => {
                     return Err(io::Error::other("it does not read what it is sent"));
                 }
-                Err(rustix::io::Errno::AGAIN) => return Ok(true),
+                Err(rustix::io::Errno::AGAIN) => {
+                    // Or waiting for room would end at once.
+                    waits_for(&self.stream, Interest::WRITABLE);
+                    return Ok(true);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -148,10 +152,10 @@ pub(in super::super) async fn run_frames(
     end
 }
 
-/// A read has not filled its buffer, so the socket has no more: the next event says when it has, and nobody need ask it before.
-fn is_read_out(stream: &TcpStream) {
+/// The socket has nothing more, or takes nothing more: the next event says when that changes, and nobody need ask before.
+fn waits_for(stream: &TcpStream, event: Interest) {
     let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
-    let _ = stream.try_io(Interest::READABLE, nothing);
+    let _ = stream.try_io(event, nothing);
 }
 
 async fn until_lost(
@@ -186,7 +190,7 @@ async fn until_lost(
                     Ok(count) => {
                         reader.filled(count);
                         if count < room {
-                            is_read_out(&sink.stream);
+                            waits_for(&sink.stream, Interest::READABLE);
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,

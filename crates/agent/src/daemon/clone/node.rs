@@ -175,10 +175,13 @@ impl CloneNode {
         let Self { shared, vips, links, stop, threads, .. } = self;
         shared.phase.send_replace(NodePhase::Stopping);
         wait_until(|| shared.open() == 0, shared.config.drain_timeout);
-        if shared.open() > 0 {
+        let is_cut = shared.open() > 0;
+        if is_cut {
             tracing::warn!(connections = shared.open(), "connections are cut off");
             shared.phase.send_replace(NodePhase::Cut);
             wait_until(|| shared.open() == 0, CUT_OFF);
+        }
+        if is_cut || !shared.doubts.is_empty() {
             // Clients whose numbers are others than we know tell them (RFC 5961), and need an answer from the address.
             wait_until(|| shared.doubts.is_empty(), CUT_OFF);
             std::thread::sleep(AFTER_CUT);

@@ -11,7 +11,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
 
 use super::super::accepting::{AFTER_FAILURE, AcceptedLink, LinkHost, accept_links, serve_links};
@@ -67,7 +67,9 @@ async fn serve(
 async fn ask_again(shared: Arc<CloneShared>) {
     loop {
         sleep(Doubts::PERIOD).await;
-        shared.doubts.ask_again(&shared.router);
+        while shared.doubts.ask_again(&shared.router) {
+            yield_now().await;
+        }
     }
 }
 
@@ -145,7 +147,8 @@ async fn take_events(shared: Arc<CloneShared>, ring: HeldRing<RouterEvent>) {
         match ready.get_inner_mut().poll_held(take) {
             // Only what comes to an empty ring makes the descriptor readable again.
             Ok(0) => ready.clear_ready(),
-            Ok(_) => {}
+            // Others have their turn, however many come.
+            Ok(_) => yield_now().await,
             Err(error) => {
                 tracing::error!(%error, "held packets could not be read");
                 sleep(AFTER_FAILURE).await;

@@ -9,6 +9,7 @@ use plimsoll_datapath::tcp::{Frozen, QueueLimits, fast_forward};
 use plimsoll_lab::Node;
 use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 use plimsoll_wire::Key;
+use plimsoll_wire::cloning::ToClone;
 use plimsoll_wire::session::FrameWriter;
 
 use super::client::{Client, get, is_document, is_part};
@@ -167,6 +168,29 @@ fn an_idle_client_is_closed_by_the_original() {
     let (rest, end) = client.rest();
     assert!(rest.is_empty() && end.is_ok(), "{end:?}");
     world.nothing_is_left();
+}
+
+/// Nodes that ask and do not read the answers fill the sockets of their links, on all threads.
+#[test]
+fn nodes_that_read_nothing_stop_nobody() {
+    let world = World::new();
+    world.lead_to(0);
+    let path = world.document_at(0, 5_000);
+    let links: Vec<_> = (0..4)
+        .map(|_| {
+            let (mut link, mut writer) = linked(&world, 1);
+            (0..50_000).for_each(|token| writer.push(&ToClone::Ping { token }).unwrap());
+            link.set_write_timeout(Some(PATIENCE)).unwrap();
+            link.write_all(writer.finish()).unwrap();
+            link
+        })
+        .collect();
+    for _ in 0..20 {
+        let mut client = world.connect();
+        client.send(&get(&path));
+        assert!(is_document(&path, &client.answer(false).body));
+    }
+    drop(links);
 }
 
 /// Tries to open a link from a machine.

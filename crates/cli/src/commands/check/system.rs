@@ -21,7 +21,9 @@ pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliEr
         Some(DirectVia::Ipip | DirectVia::Gue) => None,
     };
     let peers = addresses_of(config.backends.iter().filter_map(|b| Some((&*b.name, peer(b)?))), resolve)?;
-    let connected = config.backends.iter().flat_map(|b| {
+    // Those that have the virtual addresses, too: all of a switch, and agents' machines. Health checks go to the back-ends' addresses.
+    let answering = config.backends.iter().filter(|b| direct.is_some() || b.agent.is_some());
+    let connected = answering.flat_map(|b| {
         let at = [Some(b.at.clone()), b.agent.clone().filter(|_| direct.is_none())];
         at.into_iter().flatten().map(|at| (&*b.name, at))
     });
@@ -29,7 +31,7 @@ pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliEr
     destinations.sort_unstable();
     destinations.dedup();
     // Where front-ends share the address, only the active one's machine has it.
-    let shared = config.failover.is_some();
+    let is_shared = config.failover.is_some();
     let addresses = config.listeners.iter().map(|l| l.address);
     // A proxy needs no virtual address, so its back-ends have none.
     let interfaces = direct
@@ -39,11 +41,12 @@ pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliEr
     Ok(Question {
         role: Role::FrontEnd,
         interfaces: interfaces.cloned().unwrap_or_default(),
-        vips: if shared { Vec::new() } else { addresses.clone().map(|address| address.ip()).collect() },
+        vips: if is_shared { Vec::new() } else { addresses.clone().map(|address| address.ip()).collect() },
         ports: if direct.is_some() { Vec::new() } else { ports.collect() },
         unused: if direct.is_some() { config.listeners.iter().map(unused).collect() } else { Vec::new() },
         peers,
         destinations: if interfaces.is_some() { destinations } else { Vec::new() },
+        shared: addresses.map(|address| address.ip().to_canonical()).collect(),
     })
 }
 

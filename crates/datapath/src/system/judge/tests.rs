@@ -33,6 +33,7 @@ fn facts(role: Role) -> SystemFacts {
         unused: vec![("10.0.0.1:80".parse().unwrap(), Transport::Tcp, false)],
         peers: vec![("10.0.0.2".parse().unwrap(), Ok(()))],
         sources: vec![("10.0.0.2".parse().unwrap(), Ok("10.0.0.9".parse().unwrap()))],
+        shared: vec![],
     }
 }
 
@@ -203,6 +204,7 @@ fn connections_from_a_virtual_address() {
         let vip: IpAddr = vip.parse().unwrap();
         let mut from_it = facts(Role::FrontEnd);
         from_it.vips = vec![(vip, vec!["eth0".to_owned()])];
+        from_it.shared = vec![vip];
         assert_eq!(complaints(&from_it), []);
         from_it.sources[0].1 = Ok(vip);
         assert_eq!(complaints(&from_it), one("connections to 10.0.0.2", Status::Missing));
