@@ -20,7 +20,7 @@ machine() {
 build_examples() {
   cargo build --locked --quiet --release --message-format json-render-diagnostics \
     --package plimsoll-sim --package plimsoll-sniffer --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed \
-    --package plimsoll-agent --package plimsoll-classes --package plimsoll-datapath \
+    --package plimsoll-agent --package plimsoll-balancer --package plimsoll-classes --package plimsoll-datapath --package plimsoll-experiments \
     "${@/#/--example=}" |
     python3 -c '
 import json, sys
@@ -41,7 +41,7 @@ program() {
 
 # Everything is built first: a build beside a measurement would disturb it.
 programs=$(build_examples fifo_jsq polling_speed apache_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed \
-  overload inquiry_speed bare_polls sniff_speed class_speed switch_speed clone_speed)
+  overload inquiry_speed bare_polls sniff_speed class_speed switch_speed clone_speed bare_http2)
 fifo_jsq=$(program fifo_jsq)
 polling_speed=$(program polling_speed)
 apache_speed=$(program apache_speed)
@@ -113,7 +113,6 @@ heading "(tls) The live front-end under TLS beside HAProxy and nginx"
 python3 benches/proxy/tls.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 
 heading "(h2) The live front-end for HTTP/2 beside HAProxy and nginx"
-cargo build --locked --release --package plimsoll-balancer --example bare_http2
 python3 benches/proxy/http2.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 
 heading "(g) Handing connections off, beside HAProxy and nginx as proxies"

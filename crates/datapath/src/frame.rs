@@ -97,18 +97,22 @@ pub(crate) fn data_at(frame: &[u8], seq: u32, ack: u32, window_bytes: u32) -> Op
 
 /// The sequence number of a frame that resets its connection.
 pub(crate) fn reset_seq(frame: &[u8]) -> Option<u32> {
-    let Some(Contents::Segment(parts)) = contents(frame) else { return None };
-    let (_, flags) = header_of(frame, &parts)?;
-    let seq = frame.get(parts.segment)?.get(4..8)?.try_into().ok()?;
-    (flags & RST != 0).then_some(u32::from_be_bytes(seq))
+    let (seq, flags) = number_at(frame, 4)?;
+    (flags & RST != 0).then_some(seq)
 }
 
 /// The acknowledgment number of a frame that has one and resets nothing.
 pub(crate) fn acknowledged(frame: &[u8]) -> Option<u32> {
+    let (number, flags) = number_at(frame, 8)?;
+    (flags & (ACK | RST) == ACK).then_some(number)
+}
+
+/// The number at this place of the TCP header, and the flags.
+fn number_at(frame: &[u8], at: usize) -> Option<(u32, u8)> {
     let Some(Contents::Segment(parts)) = contents(frame) else { return None };
     let (_, flags) = header_of(frame, &parts)?;
-    let number = frame.get(parts.segment)?.get(8..12)?.try_into().ok()?;
-    (flags & (ACK | RST) == ACK).then_some(u32::from_be_bytes(number))
+    let number = frame.get(parts.segment)?.get(at..at + 4)?.try_into().ok()?;
+    Some((u32::from_be_bytes(number), flags))
 }
 
 /// Bytes of the TCP header, and its flags.
@@ -131,12 +135,7 @@ pub(crate) fn acknowledgment(frame: &[u8]) -> Result<Vec<u8>, DatapathError> {
         let start = parts.segment.start;
         frame.truncate(start + header_bytes);
         frame[start + FLAGS_AT] &= !(FIN | PSH);
-        frame[start + CHECKSUM_AT..start + CHECKSUM_AT + 2].fill(0);
-        set_length(frame, start, header_bytes)?;
-        let Some(Contents::Segment(parts)) = contents(frame) else { return None };
-        let checksum = !fold(parts.pseudo_sum + sum_of(frame.get(parts.segment)?));
-        frame[start + CHECKSUM_AT..start + CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
-        Some(())
+        complete(frame, start, header_bytes)
     };
     match cut(&mut frame) {
         Some(()) => Ok(frame),
@@ -145,6 +144,17 @@ pub(crate) fn acknowledgment(frame: &[u8]) -> Result<Vec<u8>, DatapathError> {
             frame.len()
         ))),
     }
+}
+
+/// Has the headers of a frame say that a TCP segment of so many bytes begins at `start`, and have the right checksums.
+fn complete(frame: &mut [u8], start: usize, bytes: usize) -> Option<()> {
+    set_length(frame, start, bytes)?;
+    let at = start + CHECKSUM_AT;
+    frame.get_mut(at..at + 2)?.fill(0);
+    let Some(Contents::Segment(parts)) = contents(frame) else { return None };
+    let checksum = !fold(parts.pseudo_sum + sum_of(frame.get(parts.segment)?));
+    frame.get_mut(at..at + 2)?.copy_from_slice(&checksum.to_be_bytes());
+    Some(())
 }
 
 /// Has the IP header of a frame say that this many bytes follow it, which begin at `start`.

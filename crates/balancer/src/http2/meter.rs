@@ -142,7 +142,6 @@ struct Told {
     pieces: Cell<u64>,
     /// Answers that have begun.
     answers: Cell<u64>,
-    sent_bytes: Cell<u64>,
     /// Streams that were reset because the client has broken a rule, without those that are known.
     broken: Cell<u32>,
     /// Such that are known and have yet to go.
@@ -176,11 +175,6 @@ impl FrameAccount {
         self.0.known_broken.set(known - known.min(broken));
         broken.saturating_sub(known)
     }
-
-    /// Bytes written so far.
-    fn sent_bytes(&self) -> u64 {
-        self.0.sent_bytes.get()
-    }
 }
 
 /// A connection whose frames are watched. What has been read of it before comes first.
@@ -191,12 +185,14 @@ pub(super) struct Metered<C> {
     resets: ResetWatch,
     deadlines: Rc<Deadlines>,
     account: FrameAccount,
+    /// Bytes written so far.
+    sent_bytes: u64,
 }
 
 impl<C> Metered<C> {
     pub(super) fn new(stream: C, before: Vec<u8>, deadlines: Rc<Deadlines>, account: FrameAccount) -> Self {
         let watch = FrameWatch::new(deadlines.now_ms());
-        Self { stream, before, watch, resets: ResetWatch::new(), deadlines, account }
+        Self { stream, before, watch, resets: ResetWatch::new(), deadlines, account, sent_bytes: 0 }
     }
 }
 
@@ -242,10 +238,9 @@ impl<C: AsyncWrite + Unpin> Metered<C> {
                 let broken = self.resets.went(went);
                 self.account.0.broken.set(self.account.0.broken.get() + broken);
             }
-            let before = self.account.sent_bytes();
-            let now = before + n as u64;
-            self.watch.sent(before, now);
-            self.account.0.sent_bytes.set(now);
+            let before = self.sent_bytes;
+            self.sent_bytes += n as u64;
+            self.watch.sent(before, self.sent_bytes);
         }
         written
     }

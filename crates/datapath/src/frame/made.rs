@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::{ACK, CHECKSUM_AT, Contents, ETHERNET_BYTES, IPV4, IPV6, TCP, contents, fold, sum_of};
+use plimsoll_wire::ipv6_mapped;
+
+use super::{ACK, HEADER_BYTES, IPV4, IPV6, TCP, complete};
 use crate::Flow;
 
 /// An acknowledgment without data from the virtual address of `flow` to its client, with these numbers and a window of 0, and MAC
@@ -12,40 +14,28 @@ pub(crate) fn acknowledgment_to(flow: &Flow, seq: u32, ack: u32) -> Vec<u8> {
     match (flow.vip.ip(), flow.client.ip()) {
         (IpAddr::V4(vip), IpAddr::V4(client)) => {
             frame.extend(IPV4.to_be_bytes());
-            // Version and length; total length; number; not to be fragmented; time to live, protocol and checksum.
-            frame.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, TCP, 0, 0]);
+            // Version and length; total length, still to be set; number; not to be fragmented; time to live, protocol and checksum.
+            frame.extend([0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, TCP, 0, 0]);
             frame.extend(vip.octets().into_iter().chain(client.octets()));
-            let checksum = !fold(sum_of(&frame[ETHERNET_BYTES..]));
-            frame[ETHERNET_BYTES + 10..ETHERNET_BYTES + 12].copy_from_slice(&checksum.to_be_bytes());
         }
         (vip, client) => {
             frame.extend(IPV6.to_be_bytes());
-            // Version and labels; length; protocol and hop limit.
-            frame.extend([0x60, 0, 0, 0, 0, 20, TCP, 64]);
-            frame.extend(in_v6(vip).into_iter().chain(in_v6(client)));
+            // Version and labels; length, still to be set; protocol and hop limit.
+            frame.extend([0x60, 0, 0, 0, 0, 0, TCP, 64]);
+            frame.extend(ipv6_mapped(vip).octets().into_iter().chain(ipv6_mapped(client).octets()));
         }
     }
     let start = frame.len();
     frame.extend(flow.vip.port().to_be_bytes().into_iter().chain(flow.client.port().to_be_bytes()));
     frame.extend(seq.to_be_bytes().into_iter().chain(ack.to_be_bytes()));
     frame.extend([0x50, ACK, 0, 0, 0, 0, 0, 0]);
-    if let Some(Contents::Segment(parts)) = contents(&frame) {
-        let checksum = !fold(parts.pseudo_sum + sum_of(&frame[start..]));
-        frame[start + CHECKSUM_AT..start + CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
-    }
+    complete(&mut frame, start, HEADER_BYTES).expect("its headers are whole");
     frame
-}
-
-fn in_v6(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => v6.octets(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{is_of_stream, reset_seq, with_checksum};
+    use super::super::{fold, is_of_stream, reset_seq, sum_of, with_checksum};
     use super::*;
 
     #[test]

@@ -21,7 +21,7 @@ use crate::neighbor::way;
 use crate::pins::Pins;
 use crate::privileges::RunUser;
 use crate::ring::{HeldPacket, HeldRing};
-use crate::tcp::TcpState;
+use crate::tcp::{TcpState, wrong_numbers};
 use crate::trial::{ProgramTrial, try_frame};
 use crate::{flow_table, frame, inject, netlink, run};
 
@@ -283,8 +283,8 @@ impl PacketRouter {
     /// As [`neighbor`](crate::neighbor) where the MAC address on the way to the client is not known, and the kernel's.
     pub fn ask_numbers(&self, flow: &Flow, salt: u32) -> Result<(), DatapathError> {
         let next_hop = way(flow.client.ip(), Duration::ZERO)?.next_hop;
-        let spread = salt.wrapping_mul(0x9e37_79b9);
-        let mut frame = frame::acknowledgment_to(flow, spread, !spread);
+        let (seq, ack) = wrong_numbers(salt);
+        let mut frame = frame::acknowledgment_to(flow, seq, ack);
         frame::set_macs(&mut frame, next_hop.mac, next_hop.own_mac);
         inject::send(self.emit.as_fd(), next_hop.ifindex, &frame)
     }

@@ -20,6 +20,7 @@ mod sys;
 pub use error::{FreezeFailed, NotPortable, RestoreError, SocketError};
 pub use freeze::{Frozen, QueueLimits};
 pub use plimsoll_wire::{TcpState, Window};
+pub(crate) use restore::wrong_numbers;
 pub use restore::{Restored, ask_numbers, fast_forward, reset, restore};
 
 use std::io;

@@ -255,12 +255,18 @@ pub fn reset(flow: &Flow, send_next: u32, receive_next: u32) -> Result<(), Resto
 ///
 /// See [`RestoreError`]; nothing was sent.
 pub fn ask_numbers(flow: &Flow, salt: u32) -> Result<(), RestoreError> {
-    let spread = salt.wrapping_mul(0x9e37_79b9);
-    let fd = connected(flow, spread, !spread, None)?;
+    let (seq, ack) = wrong_numbers(salt);
+    let fd = connected(flow, seq, ack, None)?;
     // The filter stays: nothing that comes is taken for what this socket expects.
     set_tcp(fd.as_fd(), libc::TCP_REPAIR, &[REPAIR_OFF]).restoring("TCP_REPAIR")?;
     // Closed in repair mode, it says nothing more.
     set_tcp(fd.as_fd(), libc::TCP_REPAIR, &[REPAIR_ON]).restoring("TCP_REPAIR")
+}
+
+/// A sequence number and an acknowledgment number for a client to correct.
+pub(crate) fn wrong_numbers(salt: u32) -> (u32, u32) {
+    let spread = salt.wrapping_mul(0x9e37_79b9);
+    (spread, !spread)
 }
 
 /// A socket in repair mode with these ends and sequence numbers, its receive queue selected, which takes nothing.

@@ -51,11 +51,7 @@ impl FrameSink {
 
     /// Sends a message, at once if the socket takes it. False when it cannot be sent.
     pub(in super::super) fn push<'m, M: Message<'m>>(&self, message: &M) -> bool {
-        if self.is_lost() {
-            return false;
-        }
-        if let Err(error) = self.writer.borrow_mut().push(message) {
-            tracing::error!(%error, "a message could not be sent");
+        if !self.queue(message) {
             return false;
         }
         if !matches!(self.write(), Ok(false)) {
@@ -67,15 +63,19 @@ impl FrameSink {
 
     /// Has a message go out with the next one, or within [`LINGER`].
     pub(in super::super) fn push_later<'m, M: Message<'m>>(&self, message: &M) {
-        if self.is_lost() {
-            return;
-        }
-        if let Err(error) = self.writer.borrow_mut().push(message) {
-            tracing::error!(%error, "a message could not be sent");
-        } else if self.lingers_until.get().is_none() {
+        if self.queue(message) && self.lingers_until.get().is_none() {
             self.lingers_until.set(Some(Instant::now() + LINGER));
             self.wake.notify_one();
         }
+    }
+
+    /// Adds a message to what is to go out. False when it cannot be sent.
+    fn queue<'m, M: Message<'m>>(&self, message: &M) -> bool {
+        if self.is_lost() {
+            return false;
+        }
+        let queued = self.writer.borrow_mut().push(message);
+        queued.inspect_err(|error| tracing::error!(%error, "a message could not be sent")).is_ok()
     }
 
     /// Writes what has waited long enough, or for the socket. Whether the socket did not take all of it.
@@ -175,6 +175,7 @@ async fn until_lost(
             take(area).map_err(FramesEnd::Broken)?;
         }
         let left = sink.write_due()?;
+        // Once for each wait: setting a timer in each turn would cost more.
         if lingers_until != sink.lingers_until.get() {
             lingers_until = sink.lingers_until.get();
             lingers_until.into_iter().for_each(|at| linger.as_mut().reset(at));
