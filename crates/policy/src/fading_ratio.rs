@@ -9,6 +9,8 @@ pub(crate) struct FadingRatio {
     sum: f64,
     by: f64,
     samples: f64,
+    /// Asked for far more often than it changes.
+    ratio: f64,
 }
 
 impl FadingRatio {
@@ -17,6 +19,7 @@ impl FadingRatio {
         self.sum = self.sum * KEPT + value;
         self.by = self.by * KEPT + by;
         self.samples = self.samples * KEPT + 1.0;
+        self.ratio = self.sum / self.by;
     }
 
     /// How many samples there were, older ones counted less: at most 64.
@@ -27,7 +30,7 @@ impl FadingRatio {
     /// The ratio; `None` without a sample.
     #[inline]
     pub(crate) fn get(&self) -> Option<f64> {
-        (self.by > 0.0).then(|| self.sum / self.by)
+        (self.by > 0.0).then_some(self.ratio)
     }
 }
 

@@ -34,6 +34,7 @@ mod size_bins;
 mod size_intervals;
 mod slowness;
 mod sniffed;
+mod target_index;
 mod thresholds;
 mod time;
 mod turn;
@@ -61,7 +62,7 @@ pub use decision::{
 pub use fresh_loads::FreshLoads;
 pub use latency_by_load::LatencyByLoad;
 pub use load_use::LoadUse;
-pub use lru_map::LruMap;
+pub use lru_map::{CacheLine, LruMap};
 pub use partition::partition_of;
 pub use policies::REGISTRY;
 pub use policy::Capabilities;

@@ -9,30 +9,37 @@
 //! targets were used since it was. While the map holds fewer than 16 targets the order is exact.
 
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use std::hash::BuildHasher as _;
 
 use crate::capability::BadState;
 use crate::request::TargetId;
 use crate::saved::{StateReader, StateWriter};
+use crate::target_index::TargetIndex;
 
 const NONE: u32 = u32::MAX;
+/// `prev` of a free slot.
+const FREE: u32 = u32::MAX - 1;
+
+/// Has each target's state begin at a cache line: worth it where it fills one.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct CacheLine;
 
 /// Slots are linked from the most to the least recently used; free slots are chained through `next`.
-struct Slot<V> {
+struct Slot<V, A> {
     target: TargetId,
     prev: u32,
     next: u32,
     /// Number of the move that brought it to the front: at most as many slots are ahead of it as moves came after.
     moved: u32,
-    value: Option<V>,
+    value: V,
+    _aligned_like: [A; 0],
 }
 
-/// See the module's documentation.
-pub struct LruMap<V> {
-    index: HashTable<u32>,
-    slots: Vec<Slot<V>>,
+/// See the module's documentation. A target's state stands at an address that suits an `A`, too: [`CacheLine`], or anywhere.
+pub struct LruMap<V, A = ()> {
+    index: TargetIndex,
+    slots: Vec<Slot<V, A>>,
     newest: u32,
     oldest: u32,
     free: u32,
@@ -42,24 +49,41 @@ pub struct LruMap<V> {
     hasher: FixedState,
 }
 
-impl<V> LruMap<V> {
-    /// A map of at most `capacity` targets (at least 1, at most 2^32 − 2).
+/// Draws the hash function where nobody wants another one.
+const TABLE_SEED: u64 = 0x506C_696D_736F_6C6C;
+
+impl<V: Default> LruMap<V> {
+    /// A map of at most `capacity` targets (at least 1, at most 2^32 − 3).
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self::with_seed(capacity, 0x506C_696D_736F_6C6C)
+        Self::with_seed(capacity, TABLE_SEED)
     }
 
     /// The same with a hash function that is drawn by this seed: a secret one where clients choose the targets. Nothing but
     /// the time that it takes depends on it.
     #[must_use]
     pub fn with_seed(capacity: usize, table_seed: u64) -> Self {
+        Self::of(capacity, table_seed)
+    }
+}
+
+impl<V: Default> LruMap<V, CacheLine> {
+    /// The same whose states begin at cache lines.
+    #[must_use]
+    pub fn in_cache_lines(capacity: usize) -> Self {
+        Self::of(capacity, TABLE_SEED)
+    }
+}
+
+impl<V: Default, A> LruMap<V, A> {
+    fn of(capacity: usize, table_seed: u64) -> Self {
         Self {
-            index: HashTable::new(),
+            index: TargetIndex::new(),
             slots: Vec::new(),
             newest: NONE,
             oldest: NONE,
             free: NONE,
-            capacity: capacity.clamp(1, NONE as usize - 1),
+            capacity: capacity.clamp(1, FREE as usize - 1),
             moves: 0,
             table_seed,
             hasher: FixedState::with_seed(table_seed),
@@ -77,22 +101,20 @@ impl<V> LruMap<V> {
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.index.len() == 0
     }
 
     /// The state of `target`, without counting as a use.
     #[must_use]
     #[inline]
     pub fn peek(&self, target: TargetId) -> Option<&V> {
-        let slots = &self.slots;
-        let at = self.index.find(self.hasher.hash_one(target.0), |&i| slots[i as usize].target == target)?;
-        slots[*at as usize].value.as_ref()
+        let at = self.find(self.hasher.hash_one(target.0), target)?;
+        Some(&self.slots[at as usize].value)
     }
 
     /// The state of `target`, which becomes the most recently used; `None` if absent.
     pub fn get_mut(&mut self, target: TargetId) -> Option<&mut V> {
-        let slots = &self.slots;
-        let at = *self.index.find(self.hasher.hash_one(target.0), |&i| slots[i as usize].target == target)?;
+        let at = self.find(self.hasher.hash_one(target.0), target)?;
         self.touch(at);
         Some(self.value_at(at))
     }
@@ -102,20 +124,20 @@ impl<V> LruMap<V> {
     #[inline]
     pub fn get_or_insert_with(&mut self, target: TargetId, new: impl FnOnce() -> V) -> (&mut V, Option<V>) {
         let hash = self.hasher.hash_one(target.0);
-        let slots = &self.slots;
-        if let Some(&at) = self.index.find(hash, |&i| slots[i as usize].target == target) {
+        if let Some(at) = self.find(hash, target) {
             self.touch(at);
             return (self.value_at(at), None);
         }
         let forgotten = if self.index.len() >= self.capacity { self.pop_oldest() } else { None };
         let at = self.take_slot(target, new());
         self.link_newest(at);
-        let (slots, hasher) = (&self.slots, &self.hasher);
-        let rehash = |&i: &u32| hasher.hash_one(slots[i as usize].target.0);
-        if let Entry::Vacant(vacant) = self.index.entry(hash, |&i| slots[i as usize].target == target, rehash)
-        {
-            vacant.insert(at);
+        if self.index.is_full() {
+            let (slots, hasher) = (&self.slots, &self.hasher);
+            let held = slots.iter().zip(0..).filter(|(slot, _)| slot.prev != FREE);
+            let hashed = held.map(|(slot, at)| (hasher.hash_one(slot.target.0), at));
+            self.index = self.index.larger(hashed.filter(|held| held.1 != at));
         }
+        self.index.insert(hash, at);
         (self.value_at(at), forgotten)
     }
 
@@ -125,7 +147,7 @@ impl<V> LruMap<V> {
         for at in 0..self.slots.len() as u32 {
             let slot = &mut self.slots[at as usize];
             let target = slot.target;
-            if slot.value.as_mut().is_some_and(|value| !keep(target, value)) {
+            if slot.prev != FREE && !keep(target, &mut slot.value) {
                 self.remove_slot(at);
             }
         }
@@ -138,7 +160,7 @@ impl<V> LruMap<V> {
         while at != NONE {
             let slot = &self.slots[at as usize];
             out.words([slot.target.0, u64::from(slot.moved)]);
-            slot.value.iter().for_each(|v| value(v, out));
+            value(&slot.value, out);
             at = slot.prev;
         }
     }
@@ -150,7 +172,7 @@ impl<V> LruMap<V> {
         value: impl Fn(&mut StateReader<'_>) -> Result<V, BadState>,
     ) -> Result<Self, BadState> {
         const COUNTER: BadState = BadState("a counter of moves is above 2^32");
-        let mut map = Self::with_seed(self.capacity, self.table_seed);
+        let mut map = Self::of(self.capacity, self.table_seed);
         let count = from.count()?;
         if count > map.capacity {
             return Err(BadState("it holds more targets than `max_targets`"));
@@ -173,12 +195,17 @@ impl<V> LruMap<V> {
 
     /// Draws another hash function, of a map that is empty.
     pub(crate) fn reseed(&mut self, table_seed: u64) {
-        *self = Self::with_seed(self.capacity, table_seed);
+        *self = Self::of(self.capacity, table_seed);
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, target: TargetId) -> Option<u32> {
+        self.index.find(hash, |at| self.slots[at as usize].target == target)
     }
 
     #[inline]
     fn value_at(&mut self, at: u32) -> &mut V {
-        self.slots[at as usize].value.as_mut().expect("an indexed slot is occupied")
+        &mut self.slots[at as usize].value
     }
 
     #[inline]
@@ -193,22 +220,21 @@ impl<V> LruMap<V> {
     }
 
     fn pop_oldest(&mut self) -> Option<V> {
-        (self.oldest != NONE).then(|| self.remove_slot(self.oldest)).flatten()
+        (self.oldest != NONE).then(|| self.remove_slot(self.oldest))
     }
 
-    fn remove_slot(&mut self, at: u32) -> Option<V> {
-        let target = self.slots[at as usize].target;
-        if let Ok(entry) = self.index.find_entry(self.hasher.hash_one(target.0), |&i| i == at) {
-            entry.remove();
-        }
+    fn remove_slot(&mut self, at: u32) -> V {
+        let (slots, hasher) = (&self.slots, &self.hasher);
+        self.index.remove(at, |at| hasher.hash_one(slots[at as usize].target.0));
         self.unlink(at);
-        self.slots[at as usize].next = self.free;
+        let slot = &mut self.slots[at as usize];
+        (slot.prev, slot.next) = (FREE, self.free);
         self.free = at;
-        self.slots[at as usize].value.take()
+        std::mem::take(&mut slot.value)
     }
 
     fn take_slot(&mut self, target: TargetId, value: V) -> u32 {
-        let slot = Slot { target, prev: NONE, next: NONE, moved: 0, value: Some(value) };
+        let slot = Slot { target, prev: NONE, next: NONE, moved: 0, value, _aligned_like: [] };
         if self.free == NONE {
             self.slots.push(slot);
             return (self.slots.len() - 1) as u32;

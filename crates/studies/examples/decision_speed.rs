@@ -1,5 +1,5 @@
-//! Nanoseconds per decision of every policy: `decision_speed [DECISIONS]` prints one JSON line per policy, number of
-//! back-ends and popularity of the 1,000,000 targets. A decision is the whole of what a front-end does for a request:
+//! Nanoseconds per decision of every policy, or of those named: `decision_speed [DECISIONS [POLICY...]]` prints one JSON line per policy,
+//! number of back-ends and popularity of the 1,000,000 targets. A decision is the whole of what a front-end does for a request:
 //! admission, choice, counting, and the completion of an older request.
 
 use std::collections::VecDeque;
@@ -54,10 +54,13 @@ fn step(core: &mut Core, in_progress: &mut VecDeque<Assigned>, request: &Request
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let decisions: usize = std::env::args().nth(1).as_deref().unwrap_or("2000000").parse()?;
+    let named: Vec<String> = std::env::args().skip(2).collect();
     for zipf in [true, false] {
         let stream = targets(zipf, decisions);
         for backends in [16, 256] {
-            for spec in REGISTRY {
+            for spec in
+                REGISTRY.iter().filter(|spec| named.is_empty() || named.iter().any(|n| n == spec.name))
+            {
                 let policy = build(spec.name, &BuildContext::default(), &[])?;
                 let mut core = Core::new(policy, Cluster::new(backends), AdmissionControl::UNLIMITED);
                 let mut in_progress = VecDeque::new();

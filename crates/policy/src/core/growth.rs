@@ -194,7 +194,7 @@ fn slow_from(usual: Nanos, times: u64) -> u64 {
 }
 
 /// The response time that is usual for a target, and when it was last seen.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Usual {
     response_time: Nanos,
     seen: Time,

@@ -51,13 +51,16 @@
 //!
 //! A slow back-end has a large `hit`, one with a busy disk a large `fetch`: unequal back-ends need no weights, and weights play no part
 //! but that 0 takes no requests. How slow the disk itself is counts from 2.8 times the mean on, since single reads differ too much; a slow disk has
-//! more reads under way. It is all arithmetic on what the front-end has counted: no clock, no random numbers.
+//! more reads under way. Most choices need not look for `p`: a bound below what a request costs anywhere shows that rule 4 would refuse it.
+//! It is all arithmetic on what the front-end has counted: no clock, no random numbers.
 
 mod auto_rule;
 mod choice;
 mod costs;
 mod document;
 mod evictions;
+mod floor;
+mod learning;
 mod own_ratio;
 mod work;
 
@@ -68,7 +71,7 @@ use crate::capability::ShowsState;
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::decision::{Completion, Decision};
 use crate::load_use::LoadUse;
-use crate::lru_map::LruMap;
+use crate::lru_map::{CacheLine, LruMap};
 use crate::params::{ParamSet, Params as _};
 use crate::policy::{Capabilities, Policy};
 use crate::policy_spec::{BuildContext, Built, PolicySpec};
@@ -88,7 +91,7 @@ crate::params! {
 
 /// See the module's documentation.
 pub struct LardAuto {
-    documents: LruMap<KnownDocument>,
+    documents: LruMap<KnownDocument, CacheLine>,
     costs: LearnedCosts,
     counters: Counters,
     /// What the last choice was, until it is assigned.
@@ -108,7 +111,7 @@ impl LardAuto {
     #[must_use]
     pub fn new(params: &LardAutoParams) -> Self {
         Self {
-            documents: LruMap::new(params.max_targets as usize),
+            documents: LruMap::in_cache_lines(params.max_targets as usize),
             costs: LearnedCosts::new(params.without),
             counters: Counters::default(),
             chosen: None,
@@ -118,7 +121,7 @@ impl LardAuto {
 
 impl Policy for LardAuto {
     fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Decision {
-        self.costs.grow(view.len());
+        self.costs.grow(view);
         if view.eligible() == 0 {
             return Decision::Reject;
         }
@@ -137,7 +140,7 @@ impl Policy for LardAuto {
             *counter += 1;
         }
         let clock = self.costs.clock(chosen.backend);
-        document.use_copy(chosen.backend, chosen.likelihood > 0.5, clock);
+        document.use_copy(chosen.backend, chosen.joins || chosen.likelihood > 0.5, clock);
         self.chosen = Some(chosen);
         Decision::Assign(chosen.backend)
     }
@@ -145,25 +148,22 @@ impl Policy for LardAuto {
     fn on_assign(&mut self, request: &Request, b: BackendId, view: &ClusterView, now: Time) {
         self.counters.assigned += 1;
         if let Some(chosen) = self.chosen.take().filter(|chosen| chosen.backend == b) {
-            self.costs.assigned(request.target, &chosen, view, now);
+            self.costs.assigned(request, &chosen, view, now);
         }
     }
 
     fn on_complete(&mut self, completion: &Completion, view: &ClusterView, now: Time) {
-        let Completion { target, backend: b, .. } = *completion;
-        self.costs.grow(view.len());
-        if b.index() >= view.len() {
-            return;
-        }
-        if self.costs.learn(completion, now)
-            && let Some(document) = self.documents.get_mut(target)
-        {
-            let here = document.copies.iter_mut().filter(|copy| copy.backend == b);
-            here.for_each(|copy| copy.reading = false);
+        let b = completion.backend;
+        self.costs.grow(view);
+        if b.index() < view.len() {
+            self.costs.learn(completion, now);
+            self.costs.count(b, view);
         }
     }
 
-    fn on_membership(&mut self, b: BackendId, change: Change, _: &ClusterView, _: Time) {
+    fn on_membership(&mut self, b: BackendId, change: Change, view: &ClusterView, _: Time) {
+        self.costs.grow(view);
+        self.costs.set_takes(b, view);
         // What comes back, or has this index next, is empty and is measured anew.
         if matches!(change, Change::Joined | Change::Left | Change::Health(Health::Down)) {
             self.costs.forget(b);

@@ -1,6 +1,5 @@
 //! What is asked of the costs, and their answer.
 
-use super::evictions::SeenCopy;
 use crate::cluster::BackendId;
 use crate::request::TargetId;
 use crate::time::Time;
@@ -15,16 +14,23 @@ pub(super) struct AskedDocument {
     pub(super) now: Time,
 }
 
-/// A choice.
+/// A choice: small, so that it stays in registers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PricedChoice {
+    /// How likely the back-end has to read the document.
+    pub(super) likelihood: f64,
+    /// Reads that the back-end began since its last request for the document, in sixteenths.
+    pub(super) since: u32,
     pub(super) backend: BackendId,
     /// Whether the back-end gets a copy that it did not have.
     pub(super) new: bool,
-    /// How likely it has to read the document.
-    pub(super) likelihood: f64,
-    /// How the document looks there, where it may have been evicted.
-    pub(super) seen: Option<SeenCopy>,
-    /// It waits for a read that is under way.
+    /// It waits for another request's read, which is under way.
     pub(super) joins: bool,
+}
+
+impl PricedChoice {
+    /// The back-end gets a copy that it did not have.
+    pub(super) const fn new(backend: BackendId) -> Self {
+        Self { likelihood: 1.0, since: 0, backend, new: true, joins: false }
+    }
 }

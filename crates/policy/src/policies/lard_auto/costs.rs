@@ -6,13 +6,13 @@ use super::auto_rule::AutoRule;
 use super::choice::{AskedDocument, PricedChoice};
 use super::document::{CopyAt, KnownDocument};
 use super::evictions::{Evictions, SeenCopy};
+use super::floor::CostFloor;
 use super::own_ratio::OwnRatio;
 use super::work::{Queue, WorkModel};
 use crate::cluster::{BackendId, ClusterView};
-use crate::decision::Completion;
 use crate::fading_ratio::FadingRatio;
 use crate::reads_under_way::{Read, ReadsUnderWay};
-use crate::request::{Outcome, TargetId};
+use crate::request::{Request, TargetId};
 use crate::time::Time;
 
 /// Costs above this share of another one are equal to it: estimates differ by rounding, too.
@@ -25,50 +25,44 @@ const MOST_LOOKED_AT: u32 = 64;
 const UNLIKELY: f64 = 0.02;
 /// How many reads a move costs that no later request shares: its own, and waits that are over before later requests come.
 const MOVE_COSTS: f64 = 8.0;
-/// So many samples of all back-ends are mixed with those of one, for hits and for reads: single reads differ more. As older samples fade, a
-/// back-end has 64 at most, so reads alone count from 2.8 times those of all on; the queue of reads says the rest.
-const HIT_PRIOR: f64 = 8.0;
-const READ_PRIOR: f64 = 128.0;
-/// A hit that takes so many times as long as expected of all back-ends has waited for something else, and counts as if it had taken that.
-const LONGEST_HIT: f64 = 4.0;
 /// The largest share of reads that were evicted before, in the price of a read.
 const MOST_AGAIN: f64 = 0.95;
 
 /// A request whose response time will be learned from.
 #[derive(Debug, Clone, Copy)]
-struct Sample {
-    target: TargetId,
-    at: Time,
-    queue: Queue,
-    read_position: f64,
-    seen: Option<SeenCopy>,
+pub(super) struct PendingSample {
+    pub(super) target: TargetId,
+    pub(super) at: Time,
+    pub(super) queue: Queue,
+    pub(super) read_position: f64,
+    pub(super) seen: Option<SeenCopy>,
 }
 
 /// How fast a back-end is, as far as it counts.
 #[derive(Debug, Clone, Copy, Default)]
-struct Speed {
+pub(super) struct Speed {
     /// Response time of a hit in nanoseconds, by what is expected of the queue.
-    hit: OwnRatio,
+    pub(super) hit: OwnRatio,
     /// What a read adds in nanoseconds, by position among the reads.
-    read: OwnRatio,
+    pub(super) read: OwnRatio,
 }
 
 /// What else is known of a back-end.
 #[derive(Debug, Clone, Default)]
-struct Known {
+pub(super) struct Known {
     /// What its speed follows from.
-    hit: FadingRatio,
-    read: FadingRatio,
-    samples: SmallVec<[Sample; SAMPLES]>,
+    pub(super) hit: FadingRatio,
+    pub(super) read: FadingRatio,
+    pub(super) samples: SmallVec<[PendingSample; SAMPLES]>,
     /// Reads that it began, in sixteenths: what may have evicted documents.
     clock: u32,
 }
 
 /// What was learned of all back-ends, looked up once for each choice.
 #[derive(Debug, Clone, Copy)]
-struct OfAll {
-    hit_ns: f64,
-    read_ns: f64,
+pub(super) struct OfAll {
+    pub(super) hit_ns: f64,
+    pub(super) read_ns: f64,
     /// Whether differences of single back-ends count that may be chance.
     exact: bool,
 }
@@ -76,21 +70,28 @@ struct OfAll {
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct LearnedCosts {
-    known: Vec<Known>,
+    pub(super) known: Vec<Known>,
     /// Apart, as each choice looks at many.
-    speeds: Vec<Speed>,
-    work: WorkModel,
-    evictions: Evictions,
+    pub(super) speeds: Vec<Speed>,
+    pub(super) work: WorkModel,
+    pub(super) evictions: Evictions,
     /// Over all back-ends.
-    hit: FadingRatio,
-    read: FadingRatio,
-    reads: ReadsUnderWay,
+    pub(super) hit: FadingRatio,
+    pub(super) read: FadingRatio,
+    pub(super) reads: ReadsUnderWay,
     /// Of the reads, those of documents that the back-end had before.
     again: FadingRatio,
     /// Who is looked at first.
     turn: usize,
+    pub(super) floor: CostFloor,
     /// Sum of the rules that are left out.
     without: u32,
+}
+
+/// How many requests at `b` wait for no read.
+#[inline(always)]
+fn in_queue(reads: &ReadsUnderWay, b: BackendId, view: &ClusterView) -> f64 {
+    (f64::from(view.load(b)) - reads.at(b).1).max(0.0)
 }
 
 impl LearnedCosts {
@@ -99,15 +100,30 @@ impl LearnedCosts {
         Self { without, ..Self::default() }
     }
 
-    fn has(&self, rule: AutoRule) -> bool {
+    pub(super) fn has(&self, rule: AutoRule) -> bool {
         self.without & rule as u32 == 0
     }
 
-    pub(super) fn grow(&mut self, backends: usize) {
-        if self.known.len() < backends {
-            self.known.resize(backends, Known::default());
-            self.speeds.resize(backends, Speed::default());
+    /// Has room for all back-ends of the view.
+    #[inline]
+    pub(super) fn grow(&mut self, view: &ClusterView) {
+        if self.known.len() < view.len() {
+            self.known.resize(view.len(), Known::default());
+            self.speeds.resize(view.len(), Speed::default());
+            let Self { floor, reads, .. } = self;
+            floor.grow(view, |b| in_queue(reads, b, view));
         }
+    }
+
+    /// `b` may take requests from now on, or take none.
+    pub(super) fn set_takes(&mut self, b: BackendId, view: &ClusterView) {
+        self.floor.set_takes(b, view.is_eligible(b), in_queue(&self.reads, b, view));
+    }
+
+    /// A request of `b` has begun or ended.
+    #[inline]
+    pub(super) fn count(&mut self, b: BackendId, view: &ClusterView) {
+        self.floor.set_queue(b, in_queue(&self.reads, b, view));
     }
 
     pub(super) fn forget(&mut self, b: BackendId) {
@@ -122,7 +138,7 @@ impl LearnedCosts {
         self.known[b.index()].clock
     }
 
-    fn of_all(&self) -> OfAll {
+    pub(super) fn of_all(&self) -> OfAll {
         OfAll {
             hit_ns: self.hit.get().unwrap_or(1.0),
             read_ns: self.read.get().unwrap_or(0.0).max(0.0),
@@ -133,8 +149,8 @@ impl LearnedCosts {
     /// What waits at `b` for no read, and the reads.
     #[inline(always)]
     fn queue(&self, b: BackendId, view: &ClusterView) -> (Queue, f64) {
-        let (reads, waiting) = self.reads.at(b);
-        let requests = (f64::from(view.load(b)) - waiting).max(0.0);
+        let reads = self.reads.at(b).0;
+        let requests = in_queue(&self.reads, b, view);
         (Queue { requests, reads: if self.has(AutoRule::HoldUp) { reads } else { 0.0 } }, reads)
     }
 
@@ -149,7 +165,7 @@ impl LearnedCosts {
 
     /// Response time of a hit at `b`, by what is expected of the queue, and what a read adds, by its position.
     #[inline(always)]
-    fn each_ns(&self, b: BackendId, all: &OfAll) -> (f64, f64) {
+    pub(super) fn each_ns(&self, b: BackendId, all: &OfAll) -> (f64, f64) {
         let Speed { hit, read } = &self.speeds[b.index()];
         (hit.beside(all.hit_ns, all.exact), read.beside(all.read_ns, all.exact).max(0.0))
     }
@@ -164,10 +180,9 @@ impl LearnedCosts {
         1.0 / (stays * stays)
     }
 
-    /// What is left of a reading under way.
-    fn rest_ns(&self, of: &AskedDocument, b: BackendId, all: &OfAll) -> f64 {
-        let Some(read) = self.reads.get(of.target, b) else { return 0.0 };
-        (read.position * self.each_ns(b, all).1 - of.now.since(read.at).as_nanos() as f64).max(0.0)
+    /// What is left of this read under way at `b`.
+    fn rest_ns(&self, read: &Read, b: BackendId, all: &OfAll, now: Time) -> f64 {
+        (read.position * self.each_ns(b, all).1 - now.since(read.at).as_nanos() as f64).max(0.0)
     }
 
     /// How long a request waits in the mean.
@@ -213,6 +228,7 @@ impl LearnedCosts {
     }
 
     /// What a request costs at a copy, and what is expected to happen there.
+    #[inline(always)]
     fn at_copy(
         &self,
         of: &AskedDocument,
@@ -222,21 +238,47 @@ impl LearnedCosts {
     ) -> (f64, PricedChoice) {
         let backend = copy.backend;
         let (wait_ns, fetch_ns) = self.wait_and_fetch_ns(backend, all, view);
-        let there = PricedChoice { backend, new: false, likelihood: 0.0, seen: None, joins: false };
-        if copy.reading {
-            let joins = self.has(AutoRule::Joining);
-            return (wait_ns + self.rest_ns(of, backend, all), PricedChoice { joins, ..there });
+        let there = PricedChoice { likelihood: 0.0, since: 0, backend, new: false, joins: false };
+        if copy.reading
+            && let Some(read) = self.reads.get(of.target, backend)
+        {
+            let rest_ns = self.rest_ns(read, backend, all, of.now);
+            return (wait_ns + rest_ns, PricedChoice { joins: true, ..there });
         }
-        let seen = SeenCopy::new(self.clock(backend).wrapping_sub(copy.clock), of.size_bytes);
-        let seen = seen.filter(|_| self.has(AutoRule::Evictions));
+        let since = self.clock(backend).wrapping_sub(copy.clock);
+        let seen = self.seen(since, of.size_bytes);
         let likelihood = seen.map_or(0.0, |seen| self.evictions.likelihood(backend.index(), seen));
-        if likelihood < UNLIKELY {
-            return (wait_ns, PricedChoice { seen, ..there });
+        let likelihood = if likelihood < UNLIKELY { 0.0 } else { likelihood };
+        (wait_ns + likelihood * fetch_ns, PricedChoice { likelihood, since, ..there })
+    }
+
+    /// How a copy looks that may have been evicted.
+    fn seen(&self, since: u32, size_bytes: Option<u64>) -> Option<SeenCopy> {
+        if self.has(AutoRule::Evictions) { SeenCopy::new(since, size_bytes) } else { None }
+    }
+
+    /// The copy with the least cost: of equal ones the one used last, so that a copy that is not needed is not used.
+    #[inline(always)]
+    fn cheapest_copy(
+        &self,
+        of: &AskedDocument,
+        document: &KnownDocument,
+        all: &OfAll,
+        view: &ClusterView,
+    ) -> Option<(f64, PricedChoice)> {
+        let (last, others) = document.copies.split_last()?;
+        let (mut least_ns, mut cheapest) = self.at_copy(of, last, all, view);
+        for copy in others.iter().rev() {
+            let (cost_ns, there) = self.at_copy(of, copy, all, view);
+            if cost_ns < least_ns {
+                (least_ns, cheapest) = (cost_ns, there);
+            }
         }
-        (wait_ns + likelihood * fetch_ns, PricedChoice { seen, likelihood, ..there })
+        Some((least_ns, cheapest))
     }
 
     /// Rules 1 to 5; `None` when no back-end takes requests.
+    #[inline]
     pub(super) fn choose(
         &mut self,
         of: &AskedDocument,
@@ -244,12 +286,8 @@ impl LearnedCosts {
         view: &ClusterView,
     ) -> Option<PricedChoice> {
         let all = self.of_all();
-        let new = |backend| PricedChoice { backend, new: true, likelihood: 1.0, seen: None, joins: false };
-        // Of equal ones the one used last, so that a copy that is not needed is not used.
-        let copies = document.copies.iter().rev().map(|copy| self.at_copy(of, copy, &all, view));
-        let best = copies.reduce(|best, other| if other.0 < best.0 { other } else { best });
-        let Some((cost_ns, there)) = best else {
-            return self.least(document, 1.0, &all, view).0.map(|(b, _)| new(b));
+        let Some((cost_ns, there)) = self.cheapest_copy(of, document, &all, view) else {
+            return self.least(document, 1.0, &all, view).0.map(|(b, _)| PricedChoice::new(b));
         };
         let has_it = 1.0 - there.likelihood;
         let margin_ns = if self.has(AutoRule::Margin) { self.mean_ns(&all, view) * has_it } else { 0.0 };
@@ -258,18 +296,21 @@ impl LearnedCosts {
         }
         let shared_by = if self.has(AutoRule::Share) { 1.0 + of.recent } else { 1.0 };
         let price = there.likelihood + has_it * MOVE_COSTS * self.room() / shared_by;
+        if cost_ns <= margin_ns + self.floor.cost_ns(all.hit_ns, all.read_ns, price) {
+            return Some(there);
+        }
         let (other, end) = self.least(document, price, &all, view);
         let Some((p, _)) = other.filter(|&(_, cost)| cost_ns > cost + margin_ns) else {
             self.turn = end;
             return Some(there);
         };
-        Some(new(p))
+        Some(PricedChoice::new(p))
     }
 
     /// A request was assigned as chosen; the view counts it already.
     pub(super) fn assigned(
         &mut self,
-        target: TargetId,
+        request: &Request,
         chosen: &PricedChoice,
         view: &ClusterView,
         now: Time,
@@ -278,17 +319,27 @@ impl LearnedCosts {
         if chosen.new {
             self.turn = b.index() + 1;
         }
+        self.expect(request, chosen, view, now);
+        self.count(b, view);
+    }
+
+    /// What is to be learned from the response, and whether it waits for a read.
+    fn expect(&mut self, request: &Request, chosen: &PricedChoice, view: &ClusterView, now: Time) {
+        let Request { target, size_bytes, .. } = *request;
+        let b = chosen.backend;
         let (mut queue, reads) = self.queue(b, view);
         queue.requests = queue.requests.max(1.0);
         let read_position = reads + 1.0;
+        let seen = self.seen(chosen.since, size_bytes);
+        let joins = chosen.joins && self.has(AutoRule::Joining);
         let known = &mut self.known[b.index()];
         known.clock = known.clock.wrapping_add((16.0 * chosen.likelihood) as u32);
-        if chosen.joins {
+        if joins {
             self.reads.join(target, b);
             return;
         }
         if !chosen.new && known.samples.len() < SAMPLES {
-            known.samples.push(Sample { target, at: now, queue, read_position, seen: chosen.seen });
+            known.samples.push(PendingSample { target, at: now, queue, read_position, seen });
         }
         if chosen.likelihood > 0.0 {
             let likelihood = chosen.likelihood;
@@ -302,82 +353,6 @@ impl LearnedCosts {
             };
             self.reads.begin(target, b, read);
         }
-    }
-
-    /// Learns from a response. Returns whether the back-end has read the document for it.
-    pub(super) fn learn(&mut self, completion: &Completion, now: Time) -> bool {
-        let Completion { target, backend: b, response_time, .. } = *completion;
-        let answered = completion.outcome == Outcome::Completed;
-        let took_ns = response_time.as_nanos() as f64;
-        let began = Time::from_nanos(now.as_nanos().saturating_sub(response_time.as_nanos()));
-        let (each_ns, read_ns) = self.each_ns(b, &self.of_all());
-        let known = &mut self.known[b.index()];
-        let read = self.reads.end(target, b, began);
-        let at = known.samples.iter().position(|sample| sample.target == target && sample.at == began);
-        let sample = at.map(|at| known.samples.swap_remove(at));
-        if let Some(sample) = sample.filter(|_| answered) {
-            self.learn_from(b, &sample, (took_ns, completion.hit), (each_ns, read_ns));
-        }
-        let Some(read) = read else { return false };
-        let hit_ns = each_ns * read.queue_position;
-        // A back-end may have had the document before this policy knew it. One that has it on its disk tells of a hit, too.
-        let longest_ns =
-            if read_ns > 0.0 { hit_ns + read_ns * read.position / 2.0 } else { LONGEST_HIT * hit_ns };
-        let was_there = completion.hit == Some(true) && (self.hit.get().is_none() || took_ns <= longest_ns);
-        if answered && read.likelihood >= 1.0 && !was_there {
-            self.learn_read(b, took_ns - hit_ns, read.position);
-        }
-        true
-    }
-
-    fn prior(&self, samples: f64) -> f64 {
-        if self.has(AutoRule::Mixing) { samples } else { 0.0 }
-    }
-
-    fn learn_read(&mut self, b: BackendId, read_ns: f64, position: f64) {
-        let prior = self.prior(READ_PRIOR);
-        let known = &mut self.known[b.index()];
-        known.read.add(read_ns, position);
-        self.speeds[b.index()].read = OwnRatio::of(&known.read, prior);
-        self.read.add(read_ns, position);
-    }
-
-    /// Learns from the response to a sample, which took so long, and of which the back-end told whether it was a hit, if it tells that.
-    fn learn_from(
-        &mut self,
-        b: BackendId,
-        sample: &Sample,
-        (took_ns, told): (f64, Option<bool>),
-        (each_ns, read_ns): (f64, f64),
-    ) {
-        let hit_ns = each_ns * self.work.positions(sample.queue);
-        let fetch_ns = read_ns * sample.read_position;
-        // By its time, where reads take longer than hits. What cannot have been evicted was no read, unless it is told so.
-        let times_tell = sample.seen.is_some() && self.hit.get().is_some() && fetch_ns > hit_ns;
-        let by_time = times_tell.then_some(took_ns > hit_ns + fetch_ns / 2.0);
-        let read = told.map(|hit| !hit).or(by_time);
-        if let (Some(seen), Some(read)) = (sample.seen, read) {
-            self.evictions.learn(b.index(), seen, read);
-        }
-        // What was a hit, and took as long as a read, has waited for something else, or came from the disk of a cache.
-        if told == Some(true) && by_time == Some(true) {
-            return;
-        }
-        if read == Some(true) {
-            self.learn_read(b, took_ns - hit_ns, sample.read_position);
-            return;
-        }
-        // Uncapped: what holds hits up is what this learns.
-        self.work.add(sample.queue, took_ns);
-        let expected = self.work.positions(sample.queue);
-        let usual_ns = self.hit.get().filter(|&all| all > 0.0 && self.has(AutoRule::LongHits));
-        let longest_ns = usual_ns.map_or(took_ns, |all| LONGEST_HIT * all * expected);
-        let took_ns = took_ns.min(longest_ns);
-        let prior = self.prior(HIT_PRIOR);
-        let known = &mut self.known[b.index()];
-        known.hit.add(took_ns, expected);
-        self.speeds[b.index()].hit = OwnRatio::of(&known.hit, prior);
-        self.hit.add(took_ns, expected);
     }
 
     /// Response time of a hit for each position in the queue, in microseconds, over all back-ends.

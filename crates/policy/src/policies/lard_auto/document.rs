@@ -17,30 +17,30 @@ pub(super) struct CopyAt {
     pub(super) used: u32,
     /// The back-end's clock then, see [`super::costs::LearnedCosts`].
     pub(super) clock: u32,
-    /// It is still being read, as far as is known.
+    /// The last request for it began to read it, or waited for that; it may have ended since.
     pub(super) reading: bool,
 }
 
 /// What is known of a target.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KnownDocument {
-    /// The one used last is last. Two fit without a heap allocation.
-    pub(super) copies: SmallVec<[CopyAt; 2]>,
+    /// The one used last is last. One fits without a heap allocation, and all of this into a cache line.
+    pub(super) copies: SmallVec<[CopyAt; 1]>,
     /// Requests for it; only differences count.
     pub(super) requests: u32,
     /// Recent ones of these, as of `counted_at`.
     pub(super) recent: f32,
-    /// Number of the assignment at which that was.
-    pub(super) counted_at: u64,
+    /// Number of the assignment at which that was, modulo 2^32.
+    pub(super) counted_at: u32,
 }
 
 impl KnownDocument {
     /// Counts a request; returns how many there were lately before it.
     pub(super) fn count(&mut self, assigned: u64) -> f64 {
-        let passed = assigned.saturating_sub(self.counted_at) as f64;
-        let recent = f64::from(self.recent) * libm::exp(-passed / HORIZON);
+        let passed = (assigned as u32).wrapping_sub(self.counted_at);
+        let recent = f64::from(self.recent) * libm::exp(-f64::from(passed) / HORIZON);
         self.recent = (recent + 1.0) as f32;
-        self.counted_at = assigned;
+        self.counted_at = assigned as u32;
         self.requests = self.requests.wrapping_add(1);
         recent
     }
@@ -48,17 +48,49 @@ impl KnownDocument {
     /// Drops copies that are not needed, or cannot be used. Returns how many.
     pub(super) fn drop_unused(&mut self, view: &ClusterView) -> u64 {
         let (before, requests) = (self.copies.len(), self.requests);
+        // Most targets have one copy, which is never too many.
+        if before == 1 && view.is_eligible(self.copies[0].backend) {
+            return 0;
+        }
         let most = UNUSED_REQUESTS.saturating_mul(before as u32);
         let needed = |copy: &CopyAt| before == 1 || requests.wrapping_sub(copy.used) <= most;
         self.copies.retain(|copy| view.is_eligible(copy.backend) && needed(copy));
         (before - self.copies.len()) as u64
     }
 
-    /// `b` gets a request.
-    pub(super) fn use_copy(&mut self, b: BackendId, reads: bool, clock: u32) {
-        let at = self.copies.iter().position(|copy| copy.backend == b);
-        let before = at.is_some_and(|at| self.copies.remove(at).reading);
-        let reading = reads || before;
+    /// `b` gets a request, which begins to read the document or waits for a read of it if `reading`.
+    pub(super) fn use_copy(&mut self, b: BackendId, reading: bool, clock: u32) {
+        if let [only] = &mut self.copies[..]
+            && only.backend == b
+        {
+            *only = CopyAt { backend: b, used: self.requests, clock, reading };
+            return;
+        }
+        if let Some(at) = self.copies.iter().position(|copy| copy.backend == b) {
+            self.copies.remove(at);
+        }
         self.copies.push(CopyAt { backend: b, used: self.requests, clock, reading });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a target's identity and its place in the order of use it fills a cache line of 64 bytes.
+    #[test]
+    fn it_fits_into_a_cache_line() {
+        assert!(size_of::<KnownDocument>() <= 40, "{}", size_of::<KnownDocument>());
+    }
+
+    #[test]
+    fn a_copy_that_is_used_is_last() {
+        let mut document = KnownDocument::default();
+        for b in [0, 1, 0, 0] {
+            document.use_copy(BackendId(b), b == 1, 7);
+        }
+        let copies: Vec<_> =
+            document.copies.iter().map(|copy| (copy.backend.index(), copy.reading)).collect();
+        assert_eq!(copies, [(1, true), (0, false)]);
     }
 }
