@@ -39,6 +39,7 @@ pub(crate) fn line(
         coded: record
             .coded
             .map(|(coding, original_bytes)| CodedLine { coding: coding.name(), original_bytes }),
+        hit: record.hit,
         policy: context.policy,
         backend: record.backend.map(|backend| &*backend.name),
         reason: record.reason.map(|reason| reason.name()),

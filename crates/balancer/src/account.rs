@@ -264,6 +264,8 @@ impl Account {
         (head, head_bytes): (&RequestHead, &[u8]),
         end: End,
     ) {
+        // Answers without the document, such as errors, are no hits and no misses of it.
+        let hit = end.hit.filter(|_| head.is_get && matches!(end.status, 200 | 206));
         if let Some(assignment) = self.assignment
             && end.complete
         {
@@ -271,8 +273,6 @@ impl Account {
                 trial.end(TrialEnd::Answered);
             }
             let whole = head.is_get && end.status == 200;
-            // Answers without the document, such as errors, are no hits and no misses of it.
-            let hit = end.hit.filter(|_| head.is_get && matches!(end.status, 200 | 206));
             // What is compressed on the way is no smaller for a back-end.
             assignment.complete(whole.then_some(end.content.original_bytes), hit);
         }
@@ -284,6 +284,7 @@ impl Account {
             status: end.status,
             content_bytes: end.content.client_bytes,
             coded: end.content.coding.map(|coding| (coding, end.content.original_bytes)),
+            hit,
             backend: self.backend.as_deref(),
             reason: self.reason,
             refused: end.refused,

@@ -28,6 +28,8 @@ pub(crate) struct RequestRecord<'a> {
     pub(crate) content_bytes: u64,
     /// How the front-end has coded it, and how many bytes it had before; `None` where it has not.
     pub(crate) coded: Option<(ContentCoding, u64)>,
+    /// Whether the back-end had the content in its cache, where it told.
+    pub(crate) hit: Option<bool>,
     /// The back-end that was tried last.
     pub(crate) backend: Option<&'a Backend>,
     /// Why it was chosen.
@@ -55,6 +57,7 @@ impl<'a> RequestRecord<'a> {
             status,
             content_bytes: 0,
             coded: None,
+            hit: None,
             backend: None,
             reason: None,
             refused: None,

@@ -253,6 +253,9 @@ impl Worker {
         if let Some(backend) = record.backend {
             let counts = self.backend_counts(backend);
             counts.content_bytes.add(record.content_bytes);
+            if let Some(hit) = record.hit {
+                (if hit { &counts.told_hits } else { &counts.told_misses }).add(1);
+            }
             match (record.times.assigned, record.times.first_byte) {
                 (Some(assigned), Some(first_byte)) => {
                     counts.answers[hundreds(record.status)].add(1);

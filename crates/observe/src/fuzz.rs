@@ -19,6 +19,7 @@ fn line(bytes: &[u8]) {
     let line = AccessLine {
         routed: None,
         coded: None,
+        hit: None,
         client: "192.0.2.1",
         request: Some(request),
         referer: Some(part()),

@@ -92,6 +92,8 @@ pub struct AccessLine<'a> {
     pub routed: Option<RoutedLine<'a>>,
     /// How the front-end has coded the content, if it has.
     pub coded: Option<CodedLine>,
+    /// Whether the back-end had the content in its cache, where it told.
+    pub hit: Option<bool>,
 }
 
 /// Appends the line of a request that ended at this moment.
@@ -228,6 +230,9 @@ fn json(line: &AccessLine<'_>, end: Moment<'_>, out: &mut Vec<u8>) {
     if let Some(coded) = line.coded {
         text(out, ",\"coding\":", Some(coded.coding.as_bytes()));
         number(out, ",\"original_bytes\":", coded.original_bytes);
+    }
+    if let Some(hit) = line.hit {
+        out.extend_from_slice(if hit { b",\"hit\":true" } else { b",\"hit\":false" });
     }
     out.extend_from_slice(b"}\n");
 }

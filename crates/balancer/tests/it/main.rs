@@ -21,3 +21,4 @@ mod routes;
 mod slow_clients;
 mod sticky;
 mod tls;
+mod told_hits;

@@ -140,6 +140,7 @@ impl NodeAccessLog {
                 times,
                 routed: None,
                 coded: None,
+                hit: None,
                 class: None,
             };
             write_line(self.format, &line, Moment { time, at }, lines);
