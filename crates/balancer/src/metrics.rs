@@ -16,8 +16,9 @@ pub(crate) struct BackendCounts {
     pub(crate) failed: SharedCounter,
     /// Content passed on to clients, in bytes.
     pub(crate) content_bytes: SharedCounter,
-    /// Responses of which it told that the content was in its cache, and that it was not.
+    /// Responses of which it told that the content was in its cache.
     pub(crate) told_hits: SharedCounter,
+    /// Those of which it told that it was not.
     pub(crate) told_misses: SharedCounter,
     /// From the choice of the back-end to its response's head.
     pub(crate) first_byte: Histogram,

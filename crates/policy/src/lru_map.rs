@@ -20,13 +20,13 @@ const NONE: u32 = u32::MAX;
 /// `prev` of a free slot.
 const FREE: u32 = u32::MAX - 1;
 
-/// Has each target's state begin at a cache line: worth it where it fills one.
+/// Aligns slots to the CPU's cache lines: worth it where a slot fills one.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct CacheLine;
 
 /// Slots are linked from the most to the least recently used; free slots are chained through `next`.
-struct Slot<V, A> {
+pub(crate) struct Slot<V, A> {
     target: TargetId,
     prev: u32,
     next: u32,
@@ -36,7 +36,7 @@ struct Slot<V, A> {
     _aligned_like: [A; 0],
 }
 
-/// See the module's documentation. A target's state stands at an address that suits an `A`, too: [`CacheLine`], or anywhere.
+/// See the module's documentation. With [`CacheLine`] for `A`, slots are aligned to cache lines.
 pub struct LruMap<V, A = ()> {
     index: TargetIndex,
     slots: Vec<Slot<V, A>>,
@@ -68,7 +68,7 @@ impl<V: Default> LruMap<V> {
 }
 
 impl<V: Default> LruMap<V, CacheLine> {
-    /// The same whose states begin at cache lines.
+    /// The same with slots that are aligned to cache lines.
     #[must_use]
     pub fn in_cache_lines(capacity: usize) -> Self {
         Self::of(capacity, TABLE_SEED)
@@ -133,9 +133,9 @@ impl<V: Default, A> LruMap<V, A> {
         self.link_newest(at);
         if self.index.is_full() {
             let (slots, hasher) = (&self.slots, &self.hasher);
-            let held = slots.iter().zip(0..).filter(|(slot, _)| slot.prev != FREE);
-            let hashed = held.map(|(slot, at)| (hasher.hash_one(slot.target.0), at));
-            self.index = self.index.larger(hashed.filter(|held| held.1 != at));
+            // No slot is free: there were never more targets than now.
+            let others = slots.iter().zip(0..).filter(|other| other.1 != at);
+            self.index = self.index.larger(others.map(|(slot, at)| (hasher.hash_one(slot.target.0), at)));
         }
         self.index.insert(hash, at);
         (self.value_at(at), forgotten)
@@ -313,6 +313,33 @@ mod tests {
             }
             for (key, value) in model {
                 prop_assert_eq!(map.peek(TargetId(key)), Some(&value));
+            }
+        }
+    }
+
+    proptest! {
+        /// While its index grows, and slots become free and are taken again.
+        #[test]
+        fn holds_what_a_list_holds_while_it_grows(
+            capacity in 16usize..200,
+            steps in prop::collection::vec((0u64..400, 0u8..40), 0..600),
+        ) {
+            let mut map = LruMap::new(capacity);
+            let mut model: Vec<u64> = Vec::new();
+            for (key, action) in steps {
+                if action == 0 {
+                    map.retain(|t, _| t.0 % 3 != key % 3);
+                    model.retain(|k| k % 3 != key % 3);
+                } else if let (_, Some(gone)) = map.get_or_insert_with(TargetId(key), || key) {
+                    model.retain(|&k| k != gone);
+                }
+                if action != 0 && !model.contains(&key) {
+                    model.push(key);
+                }
+                prop_assert_eq!(map.len(), model.len());
+                for k in 0..400 {
+                    prop_assert_eq!(map.peek(TargetId(k)).copied(), model.contains(&k).then_some(k));
+                }
             }
         }
     }

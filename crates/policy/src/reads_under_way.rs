@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use crate::cluster::BackendId;
+use crate::min_blocks::MinBlocks;
 use crate::request::TargetId;
 use crate::time::Time;
 
@@ -34,14 +35,22 @@ struct OfBackend {
 }
 
 /// See the module's documentation. As every assignment ends, its size is bounded by the requests under way.
-#[derive(Default)]
 pub(crate) struct ReadsUnderWay {
     /// Looked up only, never iterated.
     reads: HashMap<(TargetId, BackendId), Read, FixedState>,
     by_backend: Vec<OfBackend>,
+    /// For each back-end, `u32::MAX` less the requests that wait there, rounded up.
+    spare: MinBlocks,
     /// How many are to be expected, and requests that wait for another one's.
     expected: f64,
     joined: u64,
+}
+
+impl Default for ReadsUnderWay {
+    fn default() -> Self {
+        let (reads, by_backend, spare) = (HashMap::default(), Vec::new(), MinBlocks::new(&[]));
+        Self { reads, by_backend, spare, expected: 0.0, joined: 0 }
+    }
 }
 
 impl ReadsUnderWay {
@@ -58,12 +67,24 @@ impl ReadsUnderWay {
         self.expected + self.joined as f64
     }
 
+    /// A bound on the requests that are expected to wait for one at any single back-end.
+    #[inline]
+    pub(crate) fn most_waiting(&self) -> f64 {
+        f64::from(u32::MAX - self.spare.least())
+    }
+
+    fn update_spare(&mut self, b: BackendId) {
+        let waiting = self.at(b).1.ceil() as u32;
+        self.spare.set(b.index(), u32::MAX - waiting);
+    }
+
     /// Another request for `target` waits for the one at `b`, if there is one.
     pub(crate) fn join(&mut self, target: TargetId, b: BackendId) {
         if let Some(read) = self.reads.get_mut(&(target, b)) {
             read.joined += 1;
             self.by_backend[b.index()].joined += 1;
             self.joined += 1;
+            self.update_spare(b);
         }
     }
 
@@ -76,6 +97,8 @@ impl ReadsUnderWay {
     pub(crate) fn begin(&mut self, target: TargetId, b: BackendId, read: Read) {
         if self.by_backend.len() <= b.index() {
             self.by_backend.resize(b.index() + 1, OfBackend::default());
+            self.spare = MinBlocks::new(&vec![u32::MAX; b.index() + 1]);
+            (0..b.index()).map(BackendId::new).for_each(|b| self.update_spare(b));
         }
         if let Entry::Vacant(vacant) = self.reads.entry((target, b)) {
             vacant.insert(read);
@@ -83,6 +106,7 @@ impl ReadsUnderWay {
             of.entries += 1;
             of.expected += read.likelihood;
             self.expected += read.likelihood;
+            self.update_spare(b);
         }
     }
 
@@ -109,6 +133,7 @@ impl ReadsUnderWay {
         if self.reads.is_empty() {
             self.expected = 0.0;
         }
+        self.update_spare(b);
         Some(read)
     }
 }

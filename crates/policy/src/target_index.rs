@@ -11,7 +11,7 @@
 //! With a million targets most of this is not in the CPU's cache. A general hash table keeps its control bytes apart from its entries, and so
 //! waits for memory once more for each look-up; here four bytes for each entry are all.
 
-/// No entry. Slots are numbered from 0, and at most three quarters of the entries are in use, so no entry has all of these bits.
+/// No entry: no slot has this number, and all slots are below the number of entries less one.
 const EMPTY: u32 = u32::MAX;
 /// The smallest table has 2 to the power of this many entries.
 const FEWEST_BITS: u32 = 3;
@@ -70,8 +70,10 @@ impl TargetIndex {
         larger
     }
 
-    /// Adds a target that is not there to an index that is not full.
+    /// Adds a target that is not there to an index that is not full. Slots are numbered from 0 without gaps, so that a slot has no more bits
+    /// than the number of an entry.
     pub(crate) fn insert(&mut self, hash: u64, slot: u32) {
+        debug_assert!((slot as usize) < self.entries.len() - 1, "slot {slot} of {}", self.entries.len());
         let mut at = self.home(hash);
         while self.entries[at] != EMPTY {
             at = self.after(at);
@@ -80,12 +82,13 @@ impl TargetIndex {
         self.len += 1;
     }
 
-    /// Removes the target that has this slot, if it is there; `hash_of` returns the hash of the target that has a slot.
+    /// Removes the target that has this slot, and is there; `hash_of` returns the hash of the target that has a slot.
     pub(crate) fn remove(&mut self, slot: u32, hash_of: impl Fn(u32) -> u64) {
         let hash = hash_of(slot);
         let mut hole = self.home(hash);
         while self.entries[hole] != self.entry(hash, slot) {
             if self.entries[hole] == EMPTY {
+                debug_assert!(false, "no entry for slot {slot}");
                 return;
             }
             hole = self.after(hole);
@@ -154,7 +157,8 @@ mod tests {
                 } else if at < list.len() {
                     let slot = list[at].1;
                     index.remove(slot, |slot| list.iter().find(|held| held.1 == slot).unwrap().0);
-                    list.remove(at);
+                    let (gone, _) = list.remove(at);
+                    prop_assert_eq!(index.find(gone, |found| found == slot), None);
                 }
                 prop_assert_eq!(index.len(), list.len());
                 for &(hash, slot) in &list {

@@ -55,6 +55,9 @@ fn step(core: &mut Core, in_progress: &mut VecDeque<Assigned>, request: &Request
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let decisions: usize = std::env::args().nth(1).as_deref().unwrap_or("2000000").parse()?;
     let named: Vec<String> = std::env::args().skip(2).collect();
+    if let Some(unknown) = named.iter().find(|&name| REGISTRY.iter().all(|spec| spec.name != name)) {
+        return Err(format!("{unknown} is no policy").into());
+    }
     for zipf in [true, false] {
         let stream = targets(zipf, decisions);
         for backends in [16, 256] {

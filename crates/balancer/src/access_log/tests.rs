@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use plimsoll_config::AccessLogFormat;
+use plimsoll_config::{AccessLogFormat, ContentCoding};
 use plimsoll_observe::line::Times;
 use plimsoll_policy::BackendId;
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn combined_with_escapes() {
 }
 
 #[test]
-fn json_with_every_key() {
+fn json_with_the_keys_of_every_line() {
     let text = String::from_utf8(write(AccessLogFormat::Json, b"User-Agent: u\r\n")).unwrap();
     let expected = concat!(
         r#"{"time":"TIME","client":"192.0.2.1","method":"GET","target":"/a?b=1","version":"HTTP/1.1","#,
@@ -76,6 +76,18 @@ fn json_with_every_key() {
         "\n"
     );
     assert_eq!(text, expected);
+}
+
+#[test]
+fn what_only_some_answers_have_stands_at_the_end() {
+    let times = Times { received: Instant::now(), assigned: None, first_byte: None };
+    let refused = RequestRecord::refused("::1", 200, times);
+    let record = RequestRecord { coded: Some((ContentCoding::Gzip, 9)), hit: Some(false), ..refused };
+    let mut out = Vec::new();
+    let context = LineContext { policy: "lard", classes: None, pool: None };
+    line(AccessLogFormat::Json, &record, context, Moment { time: b"T", at: times.received }, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.ends_with(",\"coding\":\"gzip\",\"original_bytes\":9,\"hit\":false}\n"), "{text}");
 }
 
 #[test]

@@ -92,7 +92,9 @@ fn counters(backends: &[&BackendState], out: &mut Out<'_>) -> Result<(), Error> 
     sums("plimsoll_backend_told_hits", "Responses whose content was in its cache, as it told", |c| {
         &c.told_hits
     })?;
-    sums("plimsoll_backend_told_misses", "Responses whose content was not, as it told", |c| &c.told_misses)?;
+    sums("plimsoll_backend_told_misses", "Responses whose content was not in its cache, as it told", |c| {
+        &c.told_misses
+    })?;
     sums("plimsoll_backend_connections_opened", "Connections opened to it", |c| &c.connections)?;
     sums("plimsoll_backend_connections_failed", "Connections that could not be opened", |c| {
         &c.connect_failures

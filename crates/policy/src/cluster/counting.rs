@@ -1,7 +1,21 @@
 //! Loads: the front-end's own requests, and what it is told of others.
 
-use super::{BackendId, Cluster};
+use super::{BackendId, Cluster, ClusterView};
 use crate::weight::RelativeLoad;
+
+impl ClusterView {
+    /// A load that every back-end which takes new requests has at least: the least of these loads where all weights are 1, a little less
+    /// where they are equal otherwise, else 0.
+    #[inline]
+    pub(crate) fn least_load(&self) -> u32 {
+        let relative = self.relative.least();
+        if self.eligible_weight == (self.eligible as u64) << 8 && self.uniform {
+            return relative >> 8;
+        }
+        let weight = if self.uniform { self.eligible_weight / self.eligible.max(1) as u64 } else { 0 };
+        ((u64::from(relative) * weight) >> 16).min(u64::from(relative)) as u32
+    }
+}
 
 impl Cluster {
     /// Counts a request assigned to `b`.

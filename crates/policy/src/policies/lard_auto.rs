@@ -157,13 +157,10 @@ impl Policy for LardAuto {
         self.costs.grow(view);
         if b.index() < view.len() {
             self.costs.learn(completion, now);
-            self.costs.count(b, view);
         }
     }
 
-    fn on_membership(&mut self, b: BackendId, change: Change, view: &ClusterView, _: Time) {
-        self.costs.grow(view);
-        self.costs.set_takes(b, view);
+    fn on_membership(&mut self, b: BackendId, change: Change, _: &ClusterView, _: Time) {
         // What comes back, or has this index next, is empty and is measured anew.
         if matches!(change, Change::Joined | Change::Left | Change::Health(Health::Down)) {
             self.costs.forget(b);
@@ -225,5 +222,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     build,
 };
 
+#[cfg(test)]
+mod floor_tests;
 #[cfg(test)]
 mod tests;

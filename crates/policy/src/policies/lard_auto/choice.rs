@@ -24,7 +24,7 @@ pub(super) struct PricedChoice {
     pub(super) backend: BackendId,
     /// Whether the back-end gets a copy that it did not have.
     pub(super) new: bool,
-    /// It waits for another request's read, which is under way.
+    /// Another request's read of it is under way, which it waits for, unless that rule is left out.
     pub(super) joins: bool,
 }
 

@@ -6,7 +6,7 @@ use super::auto_rule::AutoRule;
 use super::choice::{AskedDocument, PricedChoice};
 use super::document::{CopyAt, KnownDocument};
 use super::evictions::{Evictions, SeenCopy};
-use super::floor::CostFloor;
+use super::floor::{CostFloor, ShortestTimes};
 use super::own_ratio::OwnRatio;
 use super::work::{Queue, WorkModel};
 use crate::cluster::{BackendId, ClusterView};
@@ -88,12 +88,6 @@ pub(super) struct LearnedCosts {
     without: u32,
 }
 
-/// How many requests at `b` wait for no read.
-#[inline(always)]
-fn in_queue(reads: &ReadsUnderWay, b: BackendId, view: &ClusterView) -> f64 {
-    (f64::from(view.load(b)) - reads.at(b).1).max(0.0)
-}
-
 impl LearnedCosts {
     /// Nothing is known; `without` is the sum of the rules to leave out.
     pub(super) fn new(without: u32) -> Self {
@@ -110,20 +104,7 @@ impl LearnedCosts {
         if self.known.len() < view.len() {
             self.known.resize(view.len(), Known::default());
             self.speeds.resize(view.len(), Speed::default());
-            let Self { floor, reads, .. } = self;
-            floor.grow(view, |b| in_queue(reads, b, view));
         }
-    }
-
-    /// `b` may take requests from now on, or take none.
-    pub(super) fn set_takes(&mut self, b: BackendId, view: &ClusterView) {
-        self.floor.set_takes(b, view.is_eligible(b), in_queue(&self.reads, b, view));
-    }
-
-    /// A request of `b` has begun or ended.
-    #[inline]
-    pub(super) fn count(&mut self, b: BackendId, view: &ClusterView) {
-        self.floor.set_queue(b, in_queue(&self.reads, b, view));
     }
 
     pub(super) fn forget(&mut self, b: BackendId) {
@@ -149,8 +130,8 @@ impl LearnedCosts {
     /// What waits at `b` for no read, and the reads.
     #[inline(always)]
     fn queue(&self, b: BackendId, view: &ClusterView) -> (Queue, f64) {
-        let reads = self.reads.at(b).0;
-        let requests = in_queue(&self.reads, b, view);
+        let (reads, waiting) = self.reads.at(b);
+        let requests = (f64::from(view.load(b)) - waiting).max(0.0);
         (Queue { requests, reads: if self.has(AutoRule::HoldUp) { reads } else { 0.0 } }, reads)
     }
 
@@ -192,9 +173,16 @@ impl LearnedCosts {
         self.work.positions(Queue { requests: waiting / each, reads: 0.0 }) * all.hit_ns
     }
 
+    /// What a request costs at least, wherever it goes, if a read counts as `price` ones.
+    #[inline]
+    pub(super) fn floor_ns(&self, price: f64, all: &OfAll, view: &ClusterView) -> f64 {
+        let requests = (f64::from(view.least_load()) - self.reads.most_waiting()).max(0.0);
+        self.floor.cost_ns(ShortestTimes { hit_ns: all.hit_ns, read_ns: all.read_ns }, price, requests)
+    }
+
     /// Of the back-ends that take requests and have no copy the one with the least cost, ties in turn, where a read counts as `price`
     /// ones. In a large cluster the next ones in turn stand for all; the second value is where the look ended.
-    fn least(
+    pub(super) fn least(
         &self,
         document: &KnownDocument,
         price: f64,
@@ -296,7 +284,7 @@ impl LearnedCosts {
         }
         let shared_by = if self.has(AutoRule::Share) { 1.0 + of.recent } else { 1.0 };
         let price = there.likelihood + has_it * MOVE_COSTS * self.room() / shared_by;
-        if cost_ns <= margin_ns + self.floor.cost_ns(all.hit_ns, all.read_ns, price) {
+        if cost_ns <= margin_ns + self.floor_ns(price, &all, view) {
             return Some(there);
         }
         let (other, end) = self.least(document, price, &all, view);
@@ -320,7 +308,6 @@ impl LearnedCosts {
             self.turn = b.index() + 1;
         }
         self.expect(request, chosen, view, now);
-        self.count(b, view);
     }
 
     /// What is to be learned from the response, and whether it waits for a read.

@@ -1,11 +1,12 @@
 //! Learns from responses.
 
 use super::auto_rule::AutoRule;
-use super::costs::{LearnedCosts, OfAll, PendingSample};
-use super::floor::RelativeSpeed;
+use super::costs::{Known, LearnedCosts, PendingSample};
+use super::floor::ShortestTimes;
 use super::own_ratio::OwnRatio;
 use crate::cluster::BackendId;
 use crate::decision::Completion;
+use crate::fading_ratio::FadingRatio;
 use crate::reads_under_way::Read;
 use crate::request::Outcome;
 use crate::time::Time;
@@ -67,7 +68,7 @@ impl LearnedCosts {
         known.read.add(read_ns, position);
         self.speeds[b.index()].read = OwnRatio::of(&known.read, prior);
         self.read.add(read_ns, position);
-        self.find_fastest(b);
+        self.lower_floor(b);
     }
 
     /// Learns from the response to a sample, which took so long, and of which the back-end told whether it was a hit, if it tells that.
@@ -106,23 +107,20 @@ impl LearnedCosts {
         known.hit.add(took_ns, expected);
         self.speeds[b.index()].hit = OwnRatio::of(&known.hit, prior);
         self.hit.add(took_ns, expected);
-        self.find_fastest(b);
+        self.lower_floor(b);
     }
 
-    /// What was learned of `b` has changed.
-    fn find_fastest(&mut self, b: BackendId) {
-        let all = self.of_all();
-        if self.floor.learn(self.relative_speed(b, &all)) {
-            let ids = (0..self.speeds.len()).map(BackendId::new);
-            let fastest =
-                ids.map(|b| self.relative_speed(b, &all)).fold(RelativeSpeed::OF_ALL, RelativeSpeed::faster);
-            self.floor.set_fastest(fastest);
+    /// Has the floor hold with the times of `b`, which have changed.
+    fn lower_floor(&mut self, b: BackendId) {
+        if self.floor.learn(own_times(&self.known[b.index()])) {
+            let shortest = self.known.iter().map(own_times).fold(ShortestTimes::NONE, ShortestTimes::and);
+            self.floor.set_shortest(shortest);
         }
     }
+}
 
-    fn relative_speed(&self, b: BackendId, all: &OfAll) -> RelativeSpeed {
-        let (hit_ns, read_ns) = self.each_ns(b, all);
-        let of = |own: f64, all: f64| if all > 0.0 { own / all } else { 1.0 };
-        RelativeSpeed { hit: of(hit_ns, all.hit_ns), read: of(read_ns, all.read_ns) }
-    }
+/// What was learned of a back-end alone.
+fn own_times(known: &Known) -> ShortestTimes {
+    let time = |of: &FadingRatio| of.get().unwrap_or(f64::INFINITY);
+    ShortestTimes { hit_ns: time(&known.hit), read_ns: time(&known.read) }
 }
