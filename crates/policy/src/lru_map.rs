@@ -129,14 +129,13 @@ impl<V: Default, A> LruMap<V, A> {
             return (self.value_at(at), None);
         }
         let forgotten = if self.index.len() >= self.capacity { self.pop_oldest() } else { None };
+        if self.index.is_full() {
+            // No slot is free: there were never more targets than now.
+            let hashes = self.slots.iter().map(|slot| self.hasher.hash_one(slot.target.0));
+            self.index = self.index.larger(hashes.zip(0..));
+        }
         let at = self.take_slot(target, new());
         self.link_newest(at);
-        if self.index.is_full() {
-            let (slots, hasher) = (&self.slots, &self.hasher);
-            // No slot is free: there were never more targets than now.
-            let others = slots.iter().zip(0..).filter(|other| other.1 != at);
-            self.index = self.index.larger(others.map(|(slot, at)| (hasher.hash_one(slot.target.0), at)));
-        }
         self.index.insert(hash, at);
         (self.value_at(at), forgotten)
     }

@@ -10,7 +10,7 @@ const BLOCK: usize = 16;
 /// unpredictable branches made the common small ones slower.
 ///
 /// Kept as signed numbers in the same order: every x86-64 compares those many at a time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct MinBlocks {
     blocks: Vec<[i32; BLOCK]>,
     least: Vec<i32>,

@@ -35,6 +35,7 @@ struct OfBackend {
 }
 
 /// See the module's documentation. As every assignment ends, its size is bounded by the requests under way.
+#[derive(Default)]
 pub(crate) struct ReadsUnderWay {
     /// Looked up only, never iterated.
     reads: HashMap<(TargetId, BackendId), Read, FixedState>,
@@ -44,13 +45,6 @@ pub(crate) struct ReadsUnderWay {
     /// How many are to be expected, and requests that wait for another one's.
     expected: f64,
     joined: u64,
-}
-
-impl Default for ReadsUnderWay {
-    fn default() -> Self {
-        let (reads, by_backend, spare) = (HashMap::default(), Vec::new(), MinBlocks::new(&[]));
-        Self { reads, by_backend, spare, expected: 0.0, joined: 0 }
-    }
 }
 
 impl ReadsUnderWay {

@@ -61,8 +61,8 @@ pub(super) struct Known {
 /// What was learned of all back-ends, looked up once for each choice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OfAll {
-    pub(super) hit_ns: f64,
-    pub(super) read_ns: f64,
+    hit_ns: f64,
+    read_ns: f64,
     /// Whether differences of single back-ends count that may be chance.
     exact: bool,
 }
@@ -303,21 +303,14 @@ impl LearnedCosts {
         view: &ClusterView,
         now: Time,
     ) {
+        let Request { target, size_bytes, .. } = *request;
         let b = chosen.backend;
         if chosen.new {
             self.turn = b.index() + 1;
         }
-        self.expect(request, chosen, view, now);
-    }
-
-    /// What is to be learned from the response, and whether it waits for a read.
-    fn expect(&mut self, request: &Request, chosen: &PricedChoice, view: &ClusterView, now: Time) {
-        let Request { target, size_bytes, .. } = *request;
-        let b = chosen.backend;
         let (mut queue, reads) = self.queue(b, view);
         queue.requests = queue.requests.max(1.0);
         let read_position = reads + 1.0;
-        let seen = self.seen(chosen.since, size_bytes);
         let joins = chosen.joins && self.has(AutoRule::Joining);
         let known = &mut self.known[b.index()];
         known.clock = known.clock.wrapping_add((16.0 * chosen.likelihood) as u32);
@@ -326,7 +319,9 @@ impl LearnedCosts {
             return;
         }
         if !chosen.new && known.samples.len() < SAMPLES {
-            known.samples.push(PendingSample { target, at: now, queue, read_position, seen });
+            let seen = self.seen(chosen.since, size_bytes);
+            let sample = PendingSample { target, at: now, queue, read_position, seen };
+            self.known[b.index()].samples.push(sample);
         }
         if chosen.likelihood > 0.0 {
             let likelihood = chosen.likelihood;

@@ -53,23 +53,21 @@ impl KnownDocument {
             return 0;
         }
         let most = UNUSED_REQUESTS.saturating_mul(before as u32);
-        let needed = |copy: &CopyAt| before == 1 || requests.wrapping_sub(copy.used) <= most;
+        let needed = |copy: &CopyAt| requests.wrapping_sub(copy.used) <= most;
         self.copies.retain(|copy| view.is_eligible(copy.backend) && needed(copy));
         (before - self.copies.len()) as u64
     }
 
     /// `b` gets a request, which begins to read the document or waits for a read of it if `reading`.
     pub(super) fn use_copy(&mut self, b: BackendId, reading: bool, clock: u32) {
-        if let [only] = &mut self.copies[..]
-            && only.backend == b
-        {
-            *only = CopyAt { backend: b, used: self.requests, clock, reading };
-            return;
+        let copy = CopyAt { backend: b, used: self.requests, clock, reading };
+        match self.copies.last_mut() {
+            Some(last) if last.backend == b => *last = copy,
+            _ => {
+                self.copies.retain(|other| other.backend != b);
+                self.copies.push(copy);
+            }
         }
-        if let Some(at) = self.copies.iter().position(|copy| copy.backend == b) {
-            self.copies.remove(at);
-        }
-        self.copies.push(CopyAt { backend: b, used: self.requests, clock, reading });
     }
 }
 

@@ -41,16 +41,17 @@ impl Default for CostFloor {
 }
 
 impl CostFloor {
-    /// A back-end's own times are these now. Returns whether it is time to look for the shortest ones again.
-    pub(super) fn learn(&mut self, own: ShortestTimes) -> bool {
-        self.shortest = self.shortest.and(own);
+    /// The own times of a back-end are new; `each` returns those of every back-end, where it is time to look at all.
+    pub(super) fn learn<I: Iterator<Item = ShortestTimes>>(
+        &mut self,
+        changed: ShortestTimes,
+        each: impl FnOnce() -> I,
+    ) {
         self.learned = (self.learned + 1) % REFRESH;
-        self.learned == 0
-    }
-
-    /// These are the shortest ones of all back-ends.
-    pub(super) fn set_shortest(&mut self, shortest: ShortestTimes) {
-        self.shortest = shortest;
+        self.shortest = match self.learned {
+            0 => each().fold(ShortestTimes::NONE, ShortestTimes::and),
+            _ => self.shortest.and(changed),
+        };
     }
 
     /// The bound, in nanoseconds, where `all` was learned of all back-ends, a read counts as `price` ones, and so many requests at least
@@ -64,6 +65,9 @@ impl CostFloor {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::iter::{empty, once};
+
     use super::*;
 
     const ALL: ShortestTimes = ShortestTimes { hit_ns: 100.0, read_ns: 1000.0 };
@@ -72,15 +76,21 @@ mod tests {
     fn it_is_what_the_fastest_back_end_would_take() {
         let mut floor = CostFloor::default();
         assert_eq!(floor.cost_ns(ALL, 2.0, 4.0), 500.0 + 2000.0);
-        floor.learn(ShortestTimes { hit_ns: 50.0, read_ns: 2000.0 });
+        floor.learn(ShortestTimes { hit_ns: 50.0, read_ns: 2000.0 }, empty);
         assert_eq!(floor.cost_ns(ALL, 2.0, 4.0), 250.0 + 2000.0);
-        floor.learn(ShortestTimes { hit_ns: 70.0, read_ns: -5.0 });
+        floor.learn(ShortestTimes { hit_ns: 70.0, read_ns: -5.0 }, empty);
         assert_eq!(floor.cost_ns(ALL, 2.0, 4.0), 250.0, "a read takes no less than nothing");
     }
 
     #[test]
     fn the_shortest_times_are_looked_for_now_and_then() {
         let mut floor = CostFloor::default();
-        assert_eq!((0..640).filter(|_| floor.learn(ALL)).count(), 10);
+        let looked = Cell::new(0);
+        let each = || {
+            looked.set(looked.get() + 1);
+            once(ALL)
+        };
+        (0..640).for_each(|_| floor.learn(ALL, each));
+        assert_eq!(looked.get(), 10);
     }
 }

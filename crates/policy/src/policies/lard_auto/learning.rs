@@ -112,10 +112,8 @@ impl LearnedCosts {
 
     /// Has the floor hold with the times of `b`, which have changed.
     fn lower_floor(&mut self, b: BackendId) {
-        if self.floor.learn(own_times(&self.known[b.index()])) {
-            let shortest = self.known.iter().map(own_times).fold(ShortestTimes::NONE, ShortestTimes::and);
-            self.floor.set_shortest(shortest);
-        }
+        let known = &self.known;
+        self.floor.learn(own_times(&known[b.index()]), || known.iter().map(own_times));
     }
 }
 
