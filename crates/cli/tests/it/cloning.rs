@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
-use plimsoll_testkit::{PATIENCE, eventually, is_stopped, uninterrupted, unique_name};
+use plimsoll_testkit::{PATIENCE, Why, eventually, is_stopped, pace, uninterrupted, unique_name};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -295,4 +295,25 @@ fn a_node_that_stands_still_while_it_answers() {
     agent.resume().unwrap();
     eventually("it", || nodes.node_of(number).as_ref() == Some(&nodes.names[1]));
     nodes.stop_all();
+}
+
+/// As on a machine that is paused: none of them can tell that another one is silent.
+#[test]
+fn nodes_that_stand_still_together_go_on() {
+    let nodes = Nodes::new(&[]);
+    let number = nodes.large_at(1);
+    let (mut stream, mut come) = nodes.begun(number);
+    let agents: Vec<_> = nodes.agents.iter().flatten().collect();
+    agents.iter().for_each(|agent| agent.pause().unwrap());
+    agents.iter().for_each(|agent| eventually("the agent to stand still", || is_stopped(agent.id())));
+    pace(Duration::from_secs(2), Why::TimeIsUp);
+    agents.iter().for_each(|agent| agent.resume().unwrap());
+    let body = come.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    let came = come.len();
+    come.resize(body + bytes_of(number), 0);
+    stream.read_exact(&mut come[came..]).expect("the rest: no link was given up");
+    assert!(come[body..] == content(number, bytes_of(number)));
+    drop(stream);
+    let counts = nodes.stop_all();
+    assert_eq!(sum(&counts, "/lost"), 0, "{counts:?}");
 }

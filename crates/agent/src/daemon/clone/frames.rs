@@ -13,6 +13,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use super::awake_time::AwakeTime;
+
 /// The most queued bytes; a node that does not read them loses the link.
 const MOST_QUEUED_BYTES: usize = 64 << 20;
 /// How long what is not urgent may wait for something to go out with.
@@ -135,8 +137,8 @@ impl From<io::Error> for FramesEnd {
     }
 }
 
-/// Reads frames, and sends what is queued, until the link is lost. `take` gets the messages of each frame; `tick` is called
-/// several times within `silence`.
+/// Reads frames, and sends what is queued, until the link is lost, or the other side has been silent for `silence` of this thread's
+/// [`AwakeTime`]. `take` gets the messages of each frame; `tick` is called several times within `silence`.
 pub(in super::super) async fn run_frames(
     sink: &FrameSink,
     reader: FrameReader,
@@ -165,10 +167,12 @@ async fn until_lost(
     mut tick: impl FnMut(),
     mut take: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<std::convert::Infallible, FramesEnd> {
-    let mut ticker = interval(silence / LOOKS);
+    let period = silence / LOOKS;
+    let mut ticker = interval(period);
     ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut heard_at = Instant::now();
-    let mut linger = pin!(sleep_until(heard_at));
+    let mut linger = pin!(sleep_until(Instant::now()));
+    let mut awake = AwakeTime::new(period, Instant::now());
+    let mut heard_at = Duration::ZERO;
     let mut lingers_until = None;
     loop {
         while let Some(area) = reader.next_frame().map_err(|error| FramesEnd::Broken(error.to_string()))? {
@@ -197,13 +201,13 @@ async fn until_lost(
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                     Err(error) => return Err(error.into()),
                 }
-                heard_at = Instant::now();
+                heard_at = awake.at(Instant::now());
             }
             () = sink.wake.notified() => {}
             _ = sink.stream.writable(), if left => {}
             () = linger.as_mut(), if lingers_until.is_some() => {}
             _ = ticker.tick() => {
-                if heard_at.elapsed() > silence {
+                if awake.look(Instant::now()) - heard_at > silence {
                     return Err(FramesEnd::Lost(format!("nothing was heard for {silence:?}")));
                 }
                 tick();

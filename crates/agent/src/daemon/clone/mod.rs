@@ -20,6 +20,7 @@ mod admin;
 mod ahead;
 mod announced;
 mod asks;
+mod awake_time;
 mod clones;
 mod cloning;
 mod config;

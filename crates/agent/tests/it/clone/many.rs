@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plimsoll_agent::daemon::{CloneConfig, CloneStats};
+use plimsoll_agent::daemon::{CloneConfig, CloneNode, CloneStats};
 use plimsoll_lab::{Conditions, Node};
 use plimsoll_policy::PolicyChoice;
 use plimsoll_policy::policies::random;
+use plimsoll_testkit::PATIENCE;
 
 use super::client::{Client, get, is_document};
 use super::{NODES, World};
@@ -86,14 +87,23 @@ fn converse_often(world: &World, connections: usize) -> u64 {
         };
         requests += std::thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || all(client))).collect();
-            clients.into_iter().map(|client| client.join().expect("a client fails")).sum::<u64>()
+            let joined: Vec<_> = clients.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+            let stats = || world.nodes.iter().flatten().map(CloneNode::stats).collect::<Vec<_>>();
+            let count = |requests: std::thread::Result<u64>| {
+                requests.unwrap_or_else(|_| panic!("a client fails: {:?}", stats()))
+            };
+            joined.into_iter().map(count).sum::<u64>()
         });
     }
     requests
 }
 
 fn every_byte_is_right(connections: usize, change: impl Fn(&mut CloneConfig)) -> Vec<CloneStats> {
-    let mut world = World::with(change);
+    let mut world = World::with(|config| {
+        // Nothing breaks here, however late a busy machine lets the emulated network pass something on.
+        config.link_timeout = PATIENCE;
+        change(config);
+    });
     let bad = Conditions {
         loss: 0.005,
         duplicate: 0.01,
