@@ -49,6 +49,8 @@ pub struct Frozen {
     /// The send window, while it is set to 0 on the socket.
     send_window: Cell<Option<u32>>,
     since: Instant,
+    /// What it goes back to, if it was withdrawn.
+    withdrawn: Option<Box<TcpState>>,
 }
 
 /// Room for what was acknowledged of one segment, as long as Ethernet's.
@@ -107,7 +109,9 @@ impl Frozen {
     /// With the socket, which goes on as before: not an established TCP connection, or the kernel's refusal.
     pub fn freeze(fd: OwnedFd) -> Result<Self, FreezeFailed> {
         match stop(fd.as_fd()) {
-            Ok(info) => Ok(Self { fd, info, send_window: Cell::new(None), since: Instant::now() }),
+            Ok(info) => {
+                Ok(Self { fd, info, send_window: Cell::new(None), since: Instant::now(), withdrawn: None })
+            }
             Err(error) => Err(FreezeFailed { fd, error }),
         }
     }
@@ -154,14 +158,29 @@ impl Frozen {
         Err(NotPortable::Unsteady.into())
     }
 
-    /// The connection goes on as if nothing had happened. What the client has sent meanwhile it sends again; a window
-    /// probe makes it repeat its latest acknowledgment and window at once, which nothing else would before a timer runs
-    /// out (`TCP_REPAIR_OFF` rather than `TCP_REPAIR_OFF_NO_WP`). `SO_REUSEADDR` is on afterwards.
+    /// Takes the connection out of this kernel, but not its descriptor, which [`super::fast_forward`] and [`Frozen::thaw`] put
+    /// back. A frozen connection whose client has not acknowledged everything sends that again and again, at its own time: the
+    /// timestamps of a machine that has restored it are behind that by as long as the state took to get there, and its packets
+    /// are too old for the client each time (RFC 7323, section 5.3).
+    ///
+    /// `state` is the snapshot, whose receive queue is what the socket has not been read of.
     ///
     /// # Errors
     ///
-    /// The kernel's; the connection is gone then.
-    pub fn thaw(self) -> io::Result<OwnedFd> {
+    /// The kernel's; the connection is frozen as before.
+    pub fn withdraw(&mut self, state: TcpState) -> io::Result<()> {
+        connect_unspec(&self.fd)?;
+        self.withdrawn = Some(Box::new(state));
+        Ok(())
+    }
+
+    /// The state that it goes back to, if it was withdrawn.
+    pub(super) fn take_withdrawn(&mut self) -> Option<Box<TcpState>> {
+        self.withdrawn.take()
+    }
+
+    /// [`Frozen::thaw`] of a connection that was not withdrawn.
+    pub(super) fn resume(self) -> io::Result<OwnedFd> {
         if let Some(bytes) = self.send_window.get() {
             let [update_seq, _, rest @ ..]: [u32; 5] = tcp(self.fd.as_fd(), libc::TCP_REPAIR_WINDOW)?;
             let [send_max, receive, receive_from] = rest;

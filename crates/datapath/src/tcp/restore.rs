@@ -84,6 +84,22 @@ pub fn fast_forward(frozen: Frozen, state: &TcpState) -> Result<Restored, Restor
     advance(frozen.into_fd(), frozen_for, state)
 }
 
+impl Frozen {
+    /// The connection goes on as if nothing had happened. What the client has sent meanwhile it sends again; a window
+    /// probe makes it repeat its latest acknowledgment and window at once, which nothing else would before a timer runs
+    /// out (`TCP_REPAIR_OFF` rather than `TCP_REPAIR_OFF_NO_WP`). `SO_REUSEADDR` is on afterwards.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's; the connection is gone then.
+    pub fn thaw(mut self) -> io::Result<OwnedFd> {
+        match self.take_withdrawn() {
+            Some(state) => fast_forward(self, &state).map_err(io::Error::other)?.activate(),
+            None => self.resume(),
+        }
+    }
+}
+
 fn advance(fd: OwnedFd, frozen_for: Duration, state: &TcpState) -> Result<Restored, RestoreError> {
     let frozen_for_s = u32::try_from(frozen_for.as_secs()).unwrap_or(u32::MAX);
     let timestamp = match state.timestamp {

@@ -153,6 +153,56 @@ fn what_is_acknowledged_of_a_segment_does_not_travel() {
     eventually("a segment that is acknowledged in part", travels_in_part);
 }
 
+fn sent_again(world: &World) -> u64 {
+    let counts = || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+    let text = world.machines[0].run(counts);
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.split(' ').position(|name| name == "RetransSegs").unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
+}
+
+/// A frozen connection sends again what its client has not acknowledged, with timestamps that those of a clone are behind.
+fn sends_nothing_again_once_withdrawn(plan: Plan, go_on: impl Fn(&World, Frozen, &TcpState) -> OwnedFd) {
+    let world = World::new(plan);
+    let (mut client, mut machine) = world.connection();
+    client.write_all(b"read and unread").unwrap();
+    assert_eq!(read_exactly(&mut machine, 9), b"read and ");
+    wait_for_bytes(&machine, 6);
+    // Frozen, it acknowledges nothing.
+    let deaf = Frozen::freeze(client.into()).unwrap();
+    machine.write_all(b"answer").unwrap();
+    let mut frozen = Frozen::freeze(machine.into()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), b"", QueueLimits::default()).unwrap();
+    assert_eq!((&state.send_queue[..], &state.receive_queue[..]), (&b"answer"[..], &b"unread"[..]));
+    let before = sent_again(&world);
+    eventually("that it sends again", || sent_again(&world) > before);
+    frozen.withdraw(state.clone()).unwrap();
+    let before = sent_again(&world);
+    plimsoll_testkit::stays("silence", Duration::from_millis(1500), || sent_again(&world) == before);
+    // Before the client says anything: no router holds its packets here.
+    let mut machine = blocking(go_on(&world, frozen, &state));
+    let mut client = blocking(deaf.thaw().unwrap());
+    assert_eq!(read_exactly(&mut client, 6), b"answer");
+    assert_eq!(read_exactly(&mut machine, 6), b"unread");
+    client.write_all(b"request").unwrap();
+    assert_eq!(read_exactly(&mut machine, 7), b"request");
+    machine.write_all(&answer(3, 50_000)).unwrap();
+    assert!(read_exactly(&mut client, 50_000) == answer(3, 50_000));
+}
+
+#[test]
+fn what_is_withdrawn_is_not_sent_again() {
+    for plan in [V4, V6] {
+        sends_nothing_again_once_withdrawn(plan, |world, frozen, state| {
+            world.machines[0].run(|| fast_forward(frozen, state).unwrap().activate().unwrap())
+        });
+        sends_nothing_again_once_withdrawn(plan, |world, frozen, _| {
+            world.machines[0].run(|| frozen.thaw().unwrap())
+        });
+    }
+}
+
 #[test]
 fn what_is_discarded_says_nothing() {
     let world = World::new(V4);

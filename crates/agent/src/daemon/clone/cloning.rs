@@ -209,6 +209,14 @@ impl Cloning<'_> {
         };
         CloneCounters::count(&shared.counters.cloned);
         self.entered.in_doubt = true;
+        // A server behind the shim has the socket, and would see it closed.
+        if !state.send_queue.is_empty() && shared.serve.reads_here() {
+            let unread = received.get(self.input.len()..).unwrap_or_default().to_vec();
+            let before = TcpState { receive_queue: unread, ..state.clone() };
+            if let Err(error) = self.frozen.withdraw(before) {
+                tracing::debug!(%error, ?flow, "a frozen connection may send again");
+            }
+        }
         let ahead = self.ask_ahead(next, &bytes, rest);
         // A node that is alive answers; the link finds out whether it is.
         match pending.hear().await {
