@@ -300,13 +300,13 @@ fn a_node_that_stands_still_while_it_answers() {
 /// As on a machine that is paused: none of them can tell that another one is silent.
 #[test]
 fn nodes_that_stand_still_together_go_on() {
-    let nodes = Nodes::new(&[]);
+    let nodes = Nodes::new(&["--link-timeout", "4"]);
     let number = nodes.large_at(1);
     let (mut stream, mut come) = nodes.begun(number);
     let agents: Vec<_> = nodes.agents.iter().flatten().collect();
     agents.iter().for_each(|agent| agent.pause().unwrap());
     agents.iter().for_each(|agent| eventually("the agent to stand still", || is_stopped(agent.id())));
-    pace(Duration::from_secs(2), Why::TimeIsUp);
+    pace(Duration::from_secs(6), Why::TimeIsUp);
     agents.iter().for_each(|agent| agent.resume().unwrap());
     let body = come.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
     let came = come.len();

@@ -40,7 +40,8 @@ impl Default for QueueLimits {
     }
 }
 
-/// An established connection that neither sends nor takes anything. Dropped, it is gone, silently, once no copy of its
+/// An established connection that takes nothing, and sends only what its client has not acknowledged, again and again, unless it is
+/// silenced ([`Frozen::silence`]). Dropped, it is gone, silently, once no copy of its
 /// descriptor is left; [`Frozen::close`] does not wait for that.
 #[derive(Debug)]
 pub struct Frozen {
@@ -49,8 +50,8 @@ pub struct Frozen {
     /// The send window, while it is set to 0 on the socket.
     send_window: Cell<Option<u32>>,
     since: Instant,
-    /// What it goes back to, if it was withdrawn.
-    withdrawn: Option<Box<TcpState>>,
+    /// What it goes back to, if it was silenced.
+    silenced: Option<Box<TcpState>>,
 }
 
 /// Room for what was acknowledged of one segment, as long as Ethernet's.
@@ -110,7 +111,7 @@ impl Frozen {
     pub fn freeze(fd: OwnedFd) -> Result<Self, FreezeFailed> {
         match stop(fd.as_fd()) {
             Ok(info) => {
-                Ok(Self { fd, info, send_window: Cell::new(None), since: Instant::now(), withdrawn: None })
+                Ok(Self { fd, info, send_window: Cell::new(None), since: Instant::now(), silenced: None })
             }
             Err(error) => Err(FreezeFailed { fd, error }),
         }
@@ -158,28 +159,17 @@ impl Frozen {
         Err(NotPortable::Unsteady.into())
     }
 
-    /// Takes the connection out of this kernel, but not its descriptor, which [`super::fast_forward`] and [`Frozen::thaw`] put
-    /// back. A frozen connection whose client has not acknowledged everything sends that again and again, at its own time: the
-    /// timestamps of a machine that has restored it are behind that by as long as the state took to get there, and its packets
-    /// are too old for the client each time (RFC 7323, section 5.3).
-    ///
-    /// `state` is the snapshot, whose receive queue is what the socket has not been read of.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's; the connection is frozen as before.
-    pub fn withdraw(&mut self, state: TcpState) -> io::Result<()> {
-        connect_unspec(&self.fd)?;
-        self.withdrawn = Some(Box::new(state));
-        Ok(())
+    /// The state that [`Frozen::thaw`] goes back to, if the connection was silenced.
+    pub(super) fn silenced(&mut self) -> &mut Option<Box<TcpState>> {
+        &mut self.silenced
     }
 
-    /// The state that it goes back to, if it was withdrawn.
-    pub(super) fn take_withdrawn(&mut self) -> Option<Box<TcpState>> {
-        self.withdrawn.take()
+    /// It will not be thawed: the state to which that would go back is not needed.
+    pub fn forget_state(&mut self) {
+        self.silenced = None;
     }
 
-    /// [`Frozen::thaw`] of a connection that was not withdrawn.
+    /// [`Frozen::thaw`] of a connection that was not silenced.
     pub(super) fn resume(self) -> io::Result<OwnedFd> {
         if let Some(bytes) = self.send_window.get() {
             let [update_seq, _, rest @ ..]: [u32; 5] = tcp(self.fd.as_fd(), libc::TCP_REPAIR_WINDOW)?;

@@ -4,7 +4,9 @@
 //! There: [`restore`] → [`Restored::activate`]. Neither end of the connection notices, as long as packets of the
 //! client reach no kernel that has no socket for them (it would answer with RST): that is for the packet programs to see
 //! to. A frozen connection that another machine has gone on with is brought up to where that one has come by
-//! [`fast_forward`], without a new descriptor; until then, [`Frozen::withdraw`] has it send nothing again. [`discard`] removes the other one's socket. [`reset`] ends a connection of which only the sequence numbers are left; [`ask_numbers`] gets these from the client.
+//! [`fast_forward`], without a new descriptor; until then, [`Frozen::silence`] has it send nothing again. [`discard`] removes the
+//! other one's socket. [`reset`] ends a connection of which only the sequence numbers are left; [`ask_numbers`] gets these from
+//! the client.
 //!
 //! From the freeze on, and until the activation, a socket filter drops whatever comes for the socket: it neither
 //! takes nor acknowledges anything that another kernel would then not have. What is dropped, the client sends again.

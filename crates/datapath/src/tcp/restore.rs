@@ -85,19 +85,47 @@ pub fn fast_forward(frozen: Frozen, state: &TcpState) -> Result<Restored, Restor
 }
 
 impl Frozen {
+    /// Has the connection send nothing: a frozen one sends again what its client has not acknowledged. The timestamps of a machine
+    /// that has restored it are behind this machine's by as long as the state took to get there, so that after each of these packets
+    /// the other machine's are too old for the client (RFC 7323, section 5.3). A socket of the same ends without anything to
+    /// send takes its place, on the same descriptor, and drops what comes.
+    ///
+    /// [`Frozen::thaw`] goes back to `state`: the snapshot, but in its receive queue only what has not been read from the socket.
+    /// There are no other snapshots afterwards.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's. The connection can be thawed or brought to a later state all the same.
+    pub fn silence(&mut self, state: TcpState) -> Result<(), RestoreError> {
+        let ends = [(SEND_QUEUE, state.send_next), (RECEIVE_QUEUE, state.receive_next)];
+        let flow = state.flow;
+        *self.silenced() = Some(Box::new(state));
+        disconnect(self.as_fd())?;
+        connect_at(self.as_fd(), &flow, ends, None)
+    }
+
     /// The connection goes on as if nothing had happened. What the client has sent meanwhile it sends again; a window
     /// probe makes it repeat its latest acknowledgment and window at once, which nothing else would before a timer runs
-    /// out (`TCP_REPAIR_OFF` rather than `TCP_REPAIR_OFF_NO_WP`). `SO_REUSEADDR` is on afterwards.
+    /// out (`TCP_REPAIR_OFF` rather than `TCP_REPAIR_OFF_NO_WP`). `SO_REUSEADDR` is on afterwards. One that was silenced begins
+    /// anew to learn how fast it may send.
     ///
     /// # Errors
     ///
     /// The kernel's; the connection is gone then.
     pub fn thaw(mut self) -> io::Result<OwnedFd> {
-        match self.take_withdrawn() {
+        match self.silenced().take() {
             Some(state) => fast_forward(self, &state).map_err(io::Error::other)?.activate(),
             None => self.resume(),
         }
     }
+}
+
+/// Ends a connection in repair mode: silently.
+fn disconnect(fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
+    connect_unspec(fd).restoring("disconnecting")?;
+    // In repair mode the kernel notes that the connection was aborted, which the next read would tell.
+    let _aborted = sockopt::socket_error(fd).restoring("SO_ERROR")?;
+    Ok(())
 }
 
 fn advance(fd: OwnedFd, frozen_for: Duration, state: &TcpState) -> Result<Restored, RestoreError> {
@@ -111,9 +139,7 @@ fn advance(fd: OwnedFd, frozen_for: Duration, state: &TcpState) -> Result<Restor
         }
         None => None,
     };
-    connect_unspec(&fd).restoring("disconnecting")?;
-    // In repair mode the kernel notes that the connection was aborted, which the next read would tell.
-    let _aborted = sockopt::socket_error(&fd).restoring("SO_ERROR")?;
+    disconnect(fd.as_fd())?;
     let ends = [(SEND_QUEUE, state.send_acknowledged()), (RECEIVE_QUEUE, state.receive_queue_start())];
     connect_at(fd.as_fd(), &state.flow, ends, Some(segment_bytes(state)))?;
     // A socket that is bound already keeps its port, but its address may have been the kernel's choice.

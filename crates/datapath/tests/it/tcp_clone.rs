@@ -163,7 +163,7 @@ fn sent_again(world: &World) -> u64 {
 }
 
 /// A frozen connection sends again what its client has not acknowledged, with timestamps that those of a clone are behind.
-fn sends_nothing_again_once_withdrawn(plan: Plan, go_on: impl Fn(&World, Frozen, &TcpState) -> OwnedFd) {
+fn sends_nothing_again_once_silenced(plan: Plan, go_on: impl Fn(&World, Frozen, &TcpState) -> OwnedFd) {
     let world = World::new(plan);
     let (mut client, mut machine) = world.connection();
     client.write_all(b"read and unread").unwrap();
@@ -177,7 +177,7 @@ fn sends_nothing_again_once_withdrawn(plan: Plan, go_on: impl Fn(&World, Frozen,
     assert_eq!((&state.send_queue[..], &state.receive_queue[..]), (&b"answer"[..], &b"unread"[..]));
     let before = sent_again(&world);
     eventually("that it sends again", || sent_again(&world) > before);
-    frozen.withdraw(state.clone()).unwrap();
+    frozen.silence(state.clone()).unwrap();
     let before = sent_again(&world);
     plimsoll_testkit::stays("silence", Duration::from_millis(1500), || sent_again(&world) == before);
     // Before the client says anything: no router holds its packets here.
@@ -192,12 +192,12 @@ fn sends_nothing_again_once_withdrawn(plan: Plan, go_on: impl Fn(&World, Frozen,
 }
 
 #[test]
-fn what_is_withdrawn_is_not_sent_again() {
+fn what_is_silenced_sends_nothing_again() {
     for plan in [V4, V6] {
-        sends_nothing_again_once_withdrawn(plan, |world, frozen, state| {
+        sends_nothing_again_once_silenced(plan, |world, frozen, state| {
             world.machines[0].run(|| fast_forward(frozen, state).unwrap().activate().unwrap())
         });
-        sends_nothing_again_once_withdrawn(plan, |world, frozen, _| {
+        sends_nothing_again_once_silenced(plan, |world, frozen, _| {
             world.machines[0].run(|| frozen.thaw().unwrap())
         });
     }

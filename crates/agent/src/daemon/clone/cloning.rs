@@ -212,15 +212,15 @@ impl Cloning<'_> {
         // A server behind the shim has the socket, and would see it closed.
         if !state.send_queue.is_empty() && shared.serve.reads_here() {
             let unread = received.get(self.input.len()..).unwrap_or_default().to_vec();
-            let before = TcpState { receive_queue: unread, ..state.clone() };
-            if let Err(error) = self.frozen.withdraw(before) {
-                tracing::debug!(%error, ?flow, "a frozen connection may send again");
+            if let Err(error) = self.frozen.silence(TcpState { receive_queue: unread, ..state.clone() }) {
+                tracing::debug!(%error, ?flow, "a frozen connection could not be silenced");
             }
         }
         let ahead = self.ask_ahead(next, &bytes, rest);
         // A node that is alive answers; the link finds out whether it is.
         match pending.hear().await {
             Some(FromClone::Cloned { .. }) => {
+                self.frozen.forget_state();
                 let waited = self.began_at.elapsed();
                 shared.counters.clone_time.0.add(waited);
                 let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
@@ -356,11 +356,11 @@ impl Cloning<'_> {
         why: &dyn std::fmt::Display,
     ) -> CarriedOver {
         let Self { frozen, mut entered, input, .. } = self;
-        entered.in_doubt = false;
         tracing::debug!(flow = ?entered.flow, "a connection is not cloned: {why}");
         let client = frozen.thaw();
         let limit = entered.shared.config.write_timeout;
         let client = client.and_then(|fd| ClientConnection::new(fd, &input, limit));
+        entered.in_doubt = client.is_err();
         entered.give_back(client, reason, slot)
     }
 

@@ -215,6 +215,11 @@ fn restore(shared: &Arc<CloneShared>, order: &CloneOrder<'_>) -> Result<FreshClo
     if !shared.serve.reads_here() {
         state.receive_queue = order.head.to_vec();
     }
+    // Until its turn, one that is made ahead has nothing to send again: what is before its answer is for others.
+    if order.role == CloneRole::Ahead {
+        state.send_queue.clear();
+        state.unsent_bytes = 0;
+    }
     let restored = tcp::restore(&state).map_err(|error| kernel(&error))?;
     let copy = restored.as_fd().try_clone_to_owned().map_err(|error| kernel(&error))?;
     let number = shared.clones.enter(flow, copy);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{Frozen, QueueLimits, fast_forward};
-use plimsoll_lab::Node;
+use plimsoll_lab::{Conditions, Node};
 use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 use plimsoll_wire::Key;
 use plimsoll_wire::cloning::ToClone;
@@ -226,4 +226,37 @@ fn strangers_get_no_clone() {
     link.write_all(&[5, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
     eventually("a broken link", || world.node(0).stats().broken_links == 1);
     assert_eq!(world.node(0).stats().made, 0);
+}
+
+/// Packets that the client's kernel has dropped as too old by their timestamps.
+fn too_old(world: &World) -> u64 {
+    let counts = || std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+    let text = world.lab.node(Node::Client).unwrap().run(counts).unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.split(' ').position(|name| name == "PAWSEstab").unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
+}
+
+/// Its original would meanwhile have sent again what the client had not acknowledged, by a clock that the clone's is behind.
+#[test]
+fn packets_of_a_clone_that_comes_late_are_not_too_old() {
+    let world = World::with(|config| {
+        config.first_bytes = 1_000;
+        config.link_timeout = PATIENCE;
+    });
+    world.lead_to(0);
+    let path = world.document_at(1, 5_000);
+    let mut client = world.connect();
+    // The beginning is not acknowledged before the original is frozen, and the SC message takes longer than a kernel waits.
+    let delays = [(Node::Client, 10), (Node::Backend(1), 400)];
+    for (node, delay_ms) in delays {
+        let delayed = Conditions::delayed(Duration::from_millis(delay_ms));
+        world.lab.link(node).unwrap().set(&delayed).unwrap();
+    }
+    let (before, rests) = (too_old(&world), world.node(0).stats().rests);
+    client.send(&get(&path));
+    assert!(is_document(&path, &client.answer(false).body));
+    eventually("the original goes on", || world.node(0).stats().rests == rests + 1);
+    assert_eq!(too_old(&world), before, "dropped as too old");
 }
