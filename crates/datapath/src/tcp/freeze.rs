@@ -51,7 +51,7 @@ pub struct Frozen {
     send_window: Cell<Option<u32>>,
     since: Instant,
     /// What it goes back to, if it was silenced.
-    silenced: Option<Box<TcpState>>,
+    pub(super) silenced: Option<Box<TcpState>>,
 }
 
 /// Room for what was acknowledged of one segment, as long as Ethernet's.
@@ -157,11 +157,6 @@ impl Frozen {
             }
         }
         Err(NotPortable::Unsteady.into())
-    }
-
-    /// The state that [`Frozen::thaw`] goes back to, if the connection was silenced.
-    pub(super) fn silenced(&mut self) -> &mut Option<Box<TcpState>> {
-        &mut self.silenced
     }
 
     /// It will not be thawed: the state to which that would go back is not needed.

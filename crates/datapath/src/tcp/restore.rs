@@ -99,7 +99,7 @@ impl Frozen {
     pub fn silence(&mut self, state: TcpState) -> Result<(), RestoreError> {
         let ends = [(SEND_QUEUE, state.send_next), (RECEIVE_QUEUE, state.receive_next)];
         let flow = state.flow;
-        *self.silenced() = Some(Box::new(state));
+        self.silenced = Some(Box::new(state));
         disconnect(self.as_fd())?;
         connect_at(self.as_fd(), &flow, ends, None)
     }
@@ -113,7 +113,7 @@ impl Frozen {
     ///
     /// The kernel's; the connection is gone then.
     pub fn thaw(mut self) -> io::Result<OwnedFd> {
-        match self.silenced().take() {
+        match self.silenced.take() {
             Some(state) => fast_forward(self, &state).map_err(io::Error::other)?.activate(),
             None => self.resume(),
         }

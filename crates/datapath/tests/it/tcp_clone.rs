@@ -9,7 +9,7 @@ use plimsoll_datapath::tcp::{
     Frozen, QueueLimits, TcpState, discard, fast_forward, restore, unacknowledged_bytes,
 };
 use plimsoll_datapath::{PacketRouter, PacketRouterConfig};
-use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
+use plimsoll_testkit::{PATIENCE, eventually, kernel_counter, uninterrupted};
 
 use crate::network::{Instance, has_nothing_to_read};
 use crate::tcp::{blocking, flow_of, sent, wait_for_bytes};
@@ -155,11 +155,7 @@ fn what_is_acknowledged_of_a_segment_does_not_travel() {
 
 fn sent_again(world: &World) -> u64 {
     let counts = || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
-    let text = world.machines[0].run(counts);
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
-    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-    let at = names.split(' ').position(|name| name == "RetransSegs").unwrap();
-    values.split(' ').nth(at).unwrap().parse().unwrap()
+    kernel_counter(&world.machines[0].run(counts), "Tcp", "RetransSegs")
 }
 
 /// A frozen connection sends again what its client has not acknowledged, with timestamps that those of a clone are behind.

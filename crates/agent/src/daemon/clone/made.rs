@@ -148,8 +148,6 @@ pub(super) fn begin(
     };
     let Some((made_at, mut state)) = clone.ahead.take() else { return };
     state.send_next = send_next;
-    state.send_queue.clear();
-    state.unsent_bytes = 0;
     state.window.send = client_window;
     state.window.send_max = state.window.send_max.max(client_window);
     match clone.restored.advance(made_at.elapsed(), &state) {

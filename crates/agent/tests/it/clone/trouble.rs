@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{Frozen, QueueLimits, fast_forward};
 use plimsoll_lab::{Conditions, Node};
-use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
+use plimsoll_testkit::{PATIENCE, eventually, kernel_counter, uninterrupted};
 use plimsoll_wire::Key;
 use plimsoll_wire::cloning::ToClone;
 use plimsoll_wire::session::FrameWriter;
@@ -232,10 +232,7 @@ fn strangers_get_no_clone() {
 fn too_old(world: &World) -> u64 {
     let counts = || std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
     let text = world.lab.node(Node::Client).unwrap().run(counts).unwrap();
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
-    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-    let at = names.split(' ').position(|name| name == "PAWSEstab").unwrap();
-    values.split(' ').nth(at).unwrap().parse().unwrap()
+    kernel_counter(&text, "TcpExt", "PAWSEstab")
 }
 
 /// Its original would meanwhile have sent again what the client had not acknowledged, by a clock that the clone's is behind.

@@ -10,9 +10,6 @@ impl Bed {
         let node = self.lab.node(node).unwrap();
         let output = node.command("cat").arg("/proc/net/netstat").output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
-        let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-        let found = names.split(' ').zip(values.split(' ')).find(|(other, _)| *other == name);
-        found.unwrap().1.parse().unwrap()
+        plimsoll_testkit::kernel_counter(&text, "TcpExt", name)
     }
 }
