@@ -7,7 +7,7 @@ use plimsoll_wire::message::Conn;
 use super::numbers::SeenNumbers;
 
 /// Time between two looks: a client to whom nothing has come between them gets nothing.
-const INTERVAL: Duration = Duration::from_millis(250);
+pub(super) const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A connection with a request under way: its number, how many requests it has had, and what its client had.
 pub(super) type SeenRequest = (Conn, u64, Option<SeenNumbers>);

@@ -8,23 +8,15 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_datapath::Flow;
 
-use super::numbers::{Expected, Questions, SeenNumbers};
+use super::lost_client::LostClient;
 
 /// What to do with a flow when its time comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlowEnd {
     /// Forget the flow, once its client is quiet.
     Forget,
-    /// Reset the client, once it is quiet.
-    Reset {
-        /// What the client expected when the connection was handed off.
-        expected: Option<Expected>,
-        /// How often the client was asked for its sequence numbers.
-        questions: Questions,
-        /// What was seen of the client when this was scheduled. With the same numbers it counts as quiet, as it only repeats
-        /// what nobody answers.
-        seen: Option<SeenNumbers>,
-    },
+    /// Reset the client, once nothing new comes from it.
+    Reset(LostClient),
 }
 
 /// Flows with the time at which each is looked at. It holds each flow at most once.
@@ -83,8 +75,7 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         assert!(!leaving.add(flow(1), FlowEnd::Forget, after(10)));
-        let questions = Questions::after_lost_link();
-        let reset = FlowEnd::Reset { expected: None, questions, seen: None };
+        let reset = FlowEnd::Reset(LostClient::new(None, None, Duration::ZERO));
         assert!(!leaving.add(flow(2), FlowEnd::Forget, after(10)) && leaving.add(flow(2), reset, after(10)));
         assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
         assert!(!leaving.add(flow(1), FlowEnd::Forget, after(20)));

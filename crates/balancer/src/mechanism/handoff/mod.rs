@@ -15,6 +15,7 @@ mod leaving;
 mod leftovers;
 mod link;
 mod link_task;
+mod lost_client;
 mod messages;
 mod metrics;
 mod numbers;

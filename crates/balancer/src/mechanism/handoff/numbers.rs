@@ -38,6 +38,15 @@ impl SeenNumbers {
     pub(super) fn of(entry: &FlowEntry) -> Self {
         Self { last_ack: entry.last_ack, last_seq_end: entry.last_seq_end }
     }
+
+    /// With what the client expected when its connection was handed off, where it has not sent anything since. So it is
+    /// nothing new when it repeats what was known then.
+    pub(super) fn or(self, before: Option<Expected>) -> Self {
+        Self {
+            last_ack: self.last_ack.or(before.map(|b| b.from_us)),
+            last_seq_end: self.last_seq_end.or(before.map(|b| b.from_client)),
+        }
+    }
 }
 
 /// Whether a client was told that its connection is over.

@@ -12,9 +12,11 @@ use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
 use plimsoll_wire::message::{Conn, ToAgent};
 
 use super::handoffs::Handoffs;
+use super::last_look;
 use super::leaving::FlowEnd;
 use super::link::{AgentLink, Down};
-use super::numbers::{Expected, Questions, SeenNumbers, Told};
+use super::lost_client::LostClient;
+use super::numbers::{Expected, Told};
 use super::table::{HandoffEntry, HandoffPhase};
 use super::times::DEFAULT_LOST_GRACE;
 use crate::accepted::{Accepted, Start};
@@ -206,16 +208,16 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
         if entry.expected.is_none() {
             handoffs.system.learn_numbers(&entry.flow);
         }
-        leave_for_reset(handoffs, &entry, at);
+        leave_for_reset(handoffs, &entry, at, grace);
         over(worker, entry);
     }
 }
 
-/// Resets the client of a connection at this time, unless something comes to it until then.
-fn leave_for_reset(handoffs: &Handoffs, entry: &HandoffEntry, at: Instant) {
-    let seen = handoffs.system.entry(&entry.flow).as_ref().map(SeenNumbers::of);
-    let reset = FlowEnd::Reset { expected: entry.expected, questions: Questions::after_lost_link(), seen };
-    handoffs.leave(entry.flow, reset, at);
+/// Resets the client of a connection at this time, unless something new comes from it until then; in that case, when nothing
+/// new has come for `patience`.
+fn leave_for_reset(handoffs: &Handoffs, entry: &HandoffEntry, at: Instant, patience: Duration) {
+    let client = LostClient::new(handoffs.system.entry(&entry.flow).as_ref(), entry.expected, patience);
+    handoffs.leave(entry.flow, FlowEnd::Reset(client), at);
 }
 
 /// Gives up a connection whose back-end no longer answers: the agent forgets it, and its client is reset.
@@ -224,7 +226,7 @@ pub(super) fn abandon(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn) 
     let Some(entry) = entry else { return };
     entry.link.push(&ToAgent::Cancel { conn });
     handoffs.system.counts.lost.add(1);
-    leave_for_reset(handoffs, &entry, Instant::now());
+    leave_for_reset(handoffs, &entry, Instant::now(), last_look::INTERVAL);
     over(worker, entry);
 }
 

@@ -3,12 +3,13 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::tcp;
+use plimsoll_datapath::{Flow, tcp};
 
 use super::adopt;
 use super::handoffs::Handoffs;
 use super::leaving::{FlowEnd, Leaving};
-use super::numbers::{SeenNumbers, Told};
+use super::lost_client::LostClient;
+use super::numbers::Told;
 use super::recover::{self, TakeBackReason};
 use super::stuck;
 use super::system::System;
@@ -41,33 +42,39 @@ fn sweep_leaving(handoffs: &Handoffs, now: Instant) {
     loop {
         let next = system.registry().leaving.next(now);
         let Some((flow, then)) = next else { return };
-        let mut then = then;
-        let quiet = match &mut then {
-            _ if handoffs.is_reused(&flow) => true,
-            FlowEnd::Forget => system.forget(&flow, QUIET),
-            FlowEnd::Reset { expected, questions, seen } => {
-                let now_seen = system.entry(&flow).as_ref().map(SeenNumbers::of);
-                let same = std::mem::replace(seen, now_seen) == now_seen;
-                let quiet = questions.have_begun() || same || !system.is_busy(&flow, QUIET);
-                if quiet {
-                    let told = recover::reset(handoffs, flow, *expected);
-                    if questions.go_on(told) {
-                        handoffs.leave(flow, then, now + ANSWER_TIME);
-                        continue;
-                    }
-                    if !handoffs.is_reused(&flow) {
-                        system.unlead(&flow);
-                    }
-                }
-                quiet
-            }
+        let again = match then {
+            _ if handoffs.is_reused(&flow) => None,
+            FlowEnd::Forget => (!system.forget(&flow, QUIET)).then(|| (then, now + LINGER)),
+            FlowEnd::Reset(client) => end_lost(handoffs, flow, client, now),
         };
-        if quiet {
-            system.free_flow();
-        } else {
-            handoffs.leave(flow, then, now + LINGER);
+        match again {
+            Some((then, at)) => handoffs.leave(flow, then, at),
+            None => system.free_flow(),
         }
     }
+}
+
+/// Resets a client, if nothing new comes from it. Returns what is left to do, and when.
+fn end_lost(
+    handoffs: &Handoffs,
+    flow: Flow,
+    mut client: LostClient,
+    now: Instant,
+) -> Option<(FlowEnd, Instant)> {
+    let system = &handoffs.system;
+    if !client.questions.have_begun()
+        && let Some(at) = client.look(system.entry(&flow).as_ref(), now, plimsoll_datapath::now_ns())
+    {
+        return Some((FlowEnd::Reset(client), at));
+    }
+    let told = recover::reset(handoffs, flow, client.expected);
+    if client.questions.go_on(told) {
+        return Some((FlowEnd::Reset(client), now + ANSWER_TIME));
+    }
+    if !handoffs.is_reused(&flow) {
+        system.unlead(&flow);
+    }
+    None
 }
 
 /// Tells clients again that were reset, unless they have another connection by now, or another front-end has the address. A

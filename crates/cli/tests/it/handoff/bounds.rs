@@ -59,6 +59,19 @@ fn a_back_end_that_is_cut_off() {
     bed.stop();
 }
 
+/// What they send is the last new thing that is seen of them, and they repeat it.
+#[test]
+fn clients_that_send_after_the_link_was_given_up() {
+    let mut bed = Bed::new(options(2), &round::files());
+    let pull = |bed: &mut Bed| bed.lab.link(Node::Backend(0)).unwrap().down().unwrap();
+    let fates = round::see(&mut bed, (CLIENTS, &[Phase::Late]), WAIT, pull, stay_broken);
+    assert!(count(&fates, Fate::Reset) > 0 && count(&fates, Fate::WentOn) > 0);
+    bed.lab.link(Node::Backend(0)).unwrap().up().unwrap();
+    bed.wait_for_links(2);
+    bed.assert_quiet();
+    bed.stop();
+}
+
 #[test]
 fn a_link_that_is_cut_while_packets_of_clients_pass() {
     let mut bed = Bed::new(options(2), &round::files());

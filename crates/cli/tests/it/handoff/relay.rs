@@ -39,9 +39,19 @@ impl Recorded {
         &self.bytes[LENGTH_BYTES..self.bytes.len() - CODE_BYTES]
     }
 
+    /// How many such messages to the agent it has.
+    pub(super) fn told(&self, wanted: impl Fn(&ToAgent<'_>) -> bool) -> usize {
+        match self.way {
+            Way::ToAgent => {
+                messages::<ToAgent<'_>>(self.area()).filter(|m| wanted(m.as_ref().unwrap())).count()
+            }
+            Way::FromAgent => 0,
+        }
+    }
+
     /// Whether it has such a message to the agent.
     pub(super) fn tells(&self, wanted: impl Fn(&ToAgent<'_>) -> bool) -> bool {
-        self.way == Way::ToAgent && messages::<ToAgent<'_>>(self.area()).any(|m| wanted(&m.unwrap()))
+        self.told(wanted) > 0
     }
 
     /// Whether it has such a message from the agent.

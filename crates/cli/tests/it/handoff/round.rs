@@ -38,6 +38,8 @@ pub(super) enum Fate {
 pub(super) enum Phase {
     /// Has had an answer, and sends its next request right after the fault.
     Idle,
+    /// The same, but it sends at some time after the link was given up and before its client is reset.
+    Late,
     /// The same, but it waits until the bound is over.
     Silent,
     /// Sends one request after the other on one connection, which moves with each.
@@ -129,7 +131,7 @@ impl Round {
 
     fn run(&self, phase: Phase, number: usize) {
         match phase {
-            Phase::Idle | Phase::Silent => self.rest(phase, number),
+            Phase::Idle | Phase::Late | Phase::Silent => self.rest(phase, number),
             Phase::Moving => self.ask_on(phase, number, false),
             Phase::Arriving => self.ask_on(phase, number, true),
             Phase::Downloading => self.download(),
@@ -143,6 +145,7 @@ impl Round {
         self.wait_for_fault();
         let until = match phase {
             Phase::Silent => BOUND,
+            Phase::Late => Duration::from_millis(1550 + number as u64 * 7 % 300),
             // While there is no front-end, or when the next one starts, or settles.
             _ => Duration::from_millis(number as u64 * 13 % 1500),
         };
