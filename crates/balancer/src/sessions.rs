@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_config::{CookieSecure, SameSite, StickyConfig};
+use plimsoll_config::{Config, CookieSecure, SameSite, StickyConfig};
 use plimsoll_policy::BackendId;
 
 use crate::backend::Backend;
@@ -67,6 +67,12 @@ pub(crate) fn told(head: &[u8], sticky: &StickyConfig) -> Option<u64> {
     text.bytes().all(is_digit).then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
+/// The same of a request whose head came so, where a route changes fields before the request goes on.
+pub(crate) fn told_before_edits(head: &[u8], config: &Config) -> Option<u64> {
+    let is_edited = config.taken.as_ref().is_some_and(|route| !route.request_fields.is_empty());
+    told(head, config.sticky.as_ref().filter(|_| is_edited)?)
+}
+
 /// The field that sets the cookie, with the end of its line; nothing where the client has it already.
 pub(crate) fn field(
     (backend, table): (&Backend, &SessionTable),
@@ -98,8 +104,6 @@ pub(crate) fn field(
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_config::Config;
-
     use super::*;
 
     fn sticky(keys: &str) -> StickyConfig {

@@ -15,6 +15,34 @@ pub(super) struct LinkOpener<'a> {
     pub(super) from: IpAddr,
 }
 
+/// Why there is no link.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoLink {
+    /// The other node is not there, or goes.
+    Away(String),
+    /// It has another key or name: somebody has to change that.
+    Wrong(String),
+}
+
+impl std::fmt::Display for NoLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Away(why) | Self::Wrong(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl NoLink {
+    /// Tells it: with a warning if somebody has to change something, unless `told` is the same.
+    pub(super) fn tell(self, peer: &str, told: &mut Option<Self>) {
+        if matches!(self, Self::Wrong(_)) && told.as_ref() != Some(&self) {
+            tracing::warn!(peer, "no link to another node: {self}");
+            *told = Some(self);
+        } else {
+            tracing::debug!(peer, "no link to another node: {self}");
+        }
+    }
+}
+
 /// Opens a link to the node of this name.
 ///
 /// # Errors
@@ -23,8 +51,9 @@ pub(super) async fn open_link(
     own: &LinkOpener<'_>,
     address: SocketAddr,
     name: &str,
-) -> Result<(TcpStream, Established<AgentTerms>), String> {
-    let text = |error: std::io::Error| error.to_string();
+) -> Result<(TcpStream, Established<AgentTerms>), NoLink> {
+    let text = |error: std::io::Error| NoLink::Away(error.to_string());
+    let wrong = |error: &dyn std::fmt::Display| NoLink::Wrong(error.to_string());
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(text)?;
     // The other node knows us by our address.
     socket.bind(SocketAddr::new(own.from, 0)).map_err(text)?;
@@ -34,19 +63,19 @@ pub(super) async fn open_link(
     let id = FrontEndId { name: own.name.to_owned(), instance };
     let nonce = random().map_err(text)?;
     let (mut handshake, hello) =
-        FrontEndHandshake::new(own.key, &id, nonce).map_err(|error| error.to_string())?;
+        FrontEndHandshake::new(own.key, &id, nonce).map_err(|error| wrong(&error))?;
     stream.write_all(&hello).await.map_err(text)?;
     let mut buffer = [0; 4096];
     loop {
         let count = stream.read(&mut buffer).await.map_err(text)?;
         if count == 0 {
-            return Err("it was closed within the handshake".to_owned());
+            return Err(NoLink::Away("it was closed within the handshake".to_owned()));
         }
-        let progress = handshake.feed(&buffer[..count]).map_err(|error| error.to_string())?;
+        let progress = handshake.feed(&buffer[..count]).map_err(|error| wrong(&error))?;
         stream.write_all(&progress.send).await.map_err(text)?;
         let Some(mut established) = progress.done else { continue };
         if established.peer.name != name {
-            return Err(format!("the node there is called {}", established.peer.name));
+            return Err(NoLink::Wrong(format!("the node there is called {}", established.peer.name)));
         }
         established.keys.reader.feed(&buffer[progress.consumed..count]);
         return Ok((stream, established));

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Poll, ready};
 use std::time::Instant;
 
@@ -27,6 +26,7 @@ use crate::rate_limit::client_address;
 use crate::refusal_reason::RefusalReason;
 use crate::request::{self, Ended};
 use crate::routing::Routing;
+use crate::sessions;
 use crate::worker::Scratch;
 
 /// Why a request that a peer has placed is refused.
@@ -41,7 +41,7 @@ pub(super) struct Client<'a, M, C: ClientIo> {
     pub(super) accepted: &'a Accepted,
     pub(super) deadline: Deadline,
     pub(super) config: Arc<Config>,
-    start: &'a mut Start,
+    pub(super) start: &'a mut Start,
     /// The request's head as it came, kept where the connection may leave with it.
     raw: Vec<u8>,
     /// A response is under way: if the connection ends now, it must not look complete.
@@ -205,6 +205,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
             dynamic: &self.config.target.dynamic,
             classes: self.config.classes.as_ref(),
             fields: self.config.limits.fields,
+            own: &|| self.stream.local_address(),
             peer: self.accepted.peer_text.as_bytes(),
             trusted: self.accepted.trusted,
             forwarded: &self.config.forwarded,
@@ -214,17 +215,21 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
             secure: self.accepted.way.secure,
             identity: identity.as_deref(),
         };
-        let head = match http_request::rewrite(&scratch.input.data()[..length], &context, &mut scratch.head) {
-            Ok(head) => head,
-            Err(refusal) => return self.refuse_head(refusal, scratch).await,
-        };
+        let mut head =
+            match http_request::rewrite(&scratch.input.data()[..length], &context, &mut scratch.head) {
+                Ok(head) => head,
+                Err(refusal) => return self.refuse_head(refusal, scratch).await,
+            };
         if let Some(peers) = &self.service.worker.shared.peers {
             // This front-end or a peer has placed it; passing it on again could loop for ever.
             if !mark_placed(peers.local(), &mut scratch.head) {
                 return self.refuse_head(RequestRefusal::of(508, PLACED), scratch).await;
             }
         }
-        self.keep_raw(&scratch.input.data()[..length]);
+        let raw = &scratch.input.data()[..length];
+        let config = routing.as_ref().map_or(&self.config, |routing| &routing.routed(head.route).config);
+        head.session = sessions::told_before_edits(raw, config);
+        self.keep_raw(raw);
         scratch.input.consume(length);
         let answer = routing.as_ref().and_then(|routing| self.enter(routing, &head, &scratch.head));
         drop(routing);
@@ -263,14 +268,6 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
             Some((refusal, seconds)) => Some((refusal, Some(seconds))),
             None => routed.answer.map(|answer| (answer, None)),
         }
-    }
-
-    /// Whether the connection may be used for another request after this one. A stream of HTTP/2 has one: whatever follows it is none.
-    pub(super) fn may_keep(&self, head: &RequestHead) -> bool {
-        head.keep_alive
-            && !self.stream.is_http2()
-            && !self.accepted.closing.load(Ordering::Relaxed)
-            && self.start.requests < self.config.limits.requests_per_connection
     }
 
     /// Whether what looks like the first head of the connection begins one of HTTP/2.

@@ -1,5 +1,6 @@
 //! How a connection ends, and our own answers before that.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::client::{Client, route_name};
@@ -24,6 +25,14 @@ const LINGER_BYTES: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
 
 impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
+    /// Whether the connection may be used for another request after this one. A stream of HTTP/2 has one: whatever follows it is none.
+    pub(super) fn may_keep(&self, head: &RequestHead) -> bool {
+        head.keep_alive
+            && !self.stream.is_http2()
+            && !self.accepted.closing.load(Ordering::Relaxed)
+            && self.start.requests < self.config.limits.requests_per_connection
+    }
+
     /// What happens to the connection where no head came.
     pub(super) async fn without_head(&mut self, why: NoHead, scratch: &mut Scratch) -> Then<M::Parcel> {
         match why {

@@ -57,6 +57,8 @@ pub(crate) struct RequestHead {
     pub(crate) is_plain: bool,
     /// Whether the method is safe (RFC 9110, section 9.2.1), so that the request may be sent twice.
     pub(crate) is_safe: bool,
+    /// What the client says of its session, where the forwarded head may not.
+    pub(crate) session: Option<u64>,
     /// The request line in the forwarded head, without its version.
     pub(crate) line: Span,
     /// The value of `Referer` in the forwarded head.
@@ -128,6 +130,7 @@ pub(crate) fn rewrite(
         is_get: method == b"GET",
         is_plain: facts.is_plain(context.trusted) && form.authority.is_none() && !form.rootless,
         is_safe: matches!(method, b"GET" | b"HEAD" | b"OPTIONS"),
+        session: None,
         line: Span::default(),
         referer: Span::default(),
         user_agent: Span::default(),
@@ -137,7 +140,10 @@ pub(crate) fn rewrite(
     write_line(method, &form, taken, out);
     head.line = Span { start: 0, end: out.len() as u32 };
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    push(out, b"Host", host);
+    match host.is_empty().then(|| (context.own)()).flatten() {
+        Some(own) => push(out, b"Host", own.to_string().as_bytes()),
+        None => push(out, b"Host", host),
+    }
     let edits = taken.map_or(&[][..], |route| &route.request_fields);
     write_fields((request.headers, edits), &facts, context, &mut head, out);
     head.forwarded_for = write_forwarding(&facts.forwarded, host, version, context, out);
@@ -273,7 +279,7 @@ impl<'a> RequestFacts<'a> {
             }
             (Some(authority), _) => Ok(authority),
             (None, Some(field)) => Ok(field),
-            // HTTP/1.0 has no Host; HTTP/1.1 towards the back-end needs one (an empty one when there is no name).
+            // HTTP/1.0 need not have one.
             (None, None) => Ok(b""),
         }
     }

@@ -1,5 +1,7 @@
 //! What is known of a request beside its bytes.
 
+use std::net::SocketAddr;
+
 use plimsoll_config::{
     ClassesConfig, CompressionConfig, DynamicPattern, Forwarded, ForwardedField, TargetKey, UpgradeProtocol,
 };
@@ -23,6 +25,8 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) fields: usize,
     /// Protocols to which the client may change.
     pub(crate) upgrades: &'a [UpgradeProtocol],
+    /// The address to which the client has connected: the host, where the client names none.
+    pub(crate) own: &'a dyn Fn() -> Option<SocketAddr>,
     /// The peer's address as text.
     pub(crate) peer: &'a [u8],
     /// Whether the peer's forwarding fields are believed.
@@ -54,6 +58,7 @@ impl RequestContext<'_> {
             fields: 50,
             upgrades: &[],
             compression: None,
+            own: &|| None,
             peer: b"192.0.2.1",
             trusted: false,
             forwarded: &FORWARDED,

@@ -37,13 +37,14 @@ pub(crate) fn parse<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a
 
 fn absolute<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, RequestRefusal> {
     const NOT_HTTP: RequestRefusal =
-        RequestRefusal::bad_request("the request target is neither a path nor an http URL");
-    let Some((scheme, rest)) = target.split_at_checked(7) else {
+        RequestRefusal::bad_request("the request target is neither a path nor an http or https URL");
+    // Which of them says nothing here: what is before this front-end may have ended TLS.
+    let after = |scheme: &[u8]| {
+        target.split_at_checked(scheme.len()).filter(|(start, _)| start.eq_ignore_ascii_case(scheme))
+    };
+    let Some((_, rest)) = after(b"http://").or_else(|| after(b"https://")) else {
         return Err(NOT_HTTP);
     };
-    if !scheme.eq_ignore_ascii_case(b"http://") {
-        return Err(NOT_HTTP);
-    }
     let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
     let (authority, path_query) = rest.split_at(end);
     if !host::is_valid(authority) {
@@ -66,10 +67,12 @@ mod tests {
         let absolute = form("GET", "HTTP://Host:81/a?b").unwrap();
         assert_eq!((absolute.authority, absolute.path_query), (Some(&b"Host:81"[..]), &b"/a?b"[..]));
         assert!(form("GET", "http://host?q").unwrap().rootless);
+        let absolute = form("GET", "https://host/a").unwrap();
+        assert_eq!((absolute.authority, absolute.path_query), (Some(&b"host"[..]), &b"/a"[..]));
         assert_eq!(form("OPTIONS", "*").unwrap().path_query, b"*");
         assert_eq!(form("OPTIONS", "http://a").unwrap().path_query, b"*");
         for bad in
-            ["*", "", "a/b", "ftp://h/", "http://u@h/", "http:///x", "/a#b", "/\"", "/\u{e9}", "https://h/"]
+            ["*", "", "a/b", "ftp://h/", "http://u@h/", "http:///x", "/a#b", "/\"", "/\u{e9}", "https:/h/"]
         {
             assert_eq!(form("GET", bad).unwrap_err().status, 400, "{bad}");
         }

@@ -183,7 +183,7 @@ async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Result<BackendId, Refu
     if let Some(sticky) = sticky
         && account.attempts == 0
     {
-        account.session = sessions::told(&request.scratch.head, sticky);
+        account.session = request.head.session.or_else(|| sessions::told(&request.scratch.head, sticky));
     }
     // Neither a session is sent elsewhere to try whether a back-end answers, nor does one begin there: it would move at once.
     if request.repeatable && sticky.is_none() && account.attempts == 0 && request.config.limits.retries > 0 {

@@ -48,6 +48,12 @@ impl Nodes {
             .expect("these tests need root");
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("www")).unwrap();
+        // For whom the nodes become.
+        std::fs::create_dir(directory.path().join("logs")).unwrap();
+        for (name, mode) in [("", 0o755), ("logs", 0o777)] {
+            let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(directory.path().join(name), permissions).unwrap();
+        }
         let names = (0..NODES).map(|_| unique_name("n")).collect();
         let mut nodes = Self { agents: Vec::new(), names, more, lab, directory, _turn: turn };
         (0..DOCUMENTS).for_each(|number| nodes.provide(number));
@@ -87,6 +93,8 @@ impl Nodes {
         command.args(["--listen", &self.at(number, 7400).to_string(), "--vip", &self.vip().to_string()]);
         command.args(["--cache-listen", &self.at(number, 7410).to_string()]).args(self.more);
         command.arg("--key").arg(self.path("key"));
+        command.arg("--access-log").arg(self.path(&format!("logs/{number}.log")));
+        command.arg("--decision-log").arg(self.path(&format!("logs/{number}")));
         command.arg("--serve").arg(format!("origin:{}", self.path("www").display()));
         for other in (0..NODES).filter(|other| *other != number) {
             let named = |port| format!("{}={}", self.names[other], self.at(other, port));
@@ -172,12 +180,25 @@ impl Nodes {
         serde_json::from_str(&std::fs::read_to_string(self.path(&format!("{number}.json"))).unwrap()).unwrap()
     }
 
-    fn stop_all(mut self) -> Vec<Value> {
+    fn stop_all(&mut self) -> Vec<Value> {
         let counts = (0..NODES).map(|number| self.stop(number)).collect();
         for name in &self.names {
             assert!(!PathBuf::from("/sys/fs/bpf/plimsoll").join(name).exists(), "{name} stays");
         }
         counts
+    }
+
+    /// Each node has become a user without privileges, and has told its requests and decisions.
+    fn have_told(&self) {
+        for number in 0..NODES {
+            let said = std::fs::read_to_string(self.path(&format!("{number}.log"))).unwrap();
+            assert!(said.contains("runs as nobody"), "{said}");
+            let lines = std::fs::read_to_string(self.path(&format!("logs/{number}.log"))).unwrap();
+            assert!(lines.lines().count() > DOCUMENTS, "{lines}");
+            let mut replay = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+            let output = replay.arg("replay").arg(self.path(&format!("logs/{number}"))).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
     }
 }
 
@@ -194,7 +215,7 @@ fn is_whole((mut stream, mut come): (TcpStream, Vec<u8>), number: usize) -> bool
 
 /// Fetches each document by curl, on a few connections, from each node as the original.
 fn curl_gets_all(more: &'static [&'static str]) -> Vec<Value> {
-    let nodes = Nodes::new(more);
+    let mut nodes = Nodes::new(more);
     // Twice: then the nodes know which ones are small.
     for original in (0..NODES).chain(0..NODES) {
         nodes.lead_to(original);
@@ -211,7 +232,9 @@ fn curl_gets_all(more: &'static [&'static str]) -> Vec<Value> {
             assert!(found == content(number, bytes_of(number)), "{number} from {original}");
         }
     }
-    nodes.stop_all()
+    let counts = nodes.stop_all();
+    nodes.have_told();
+    counts
 }
 
 fn sum(counts: &[Value], pointer: &str) -> u64 {
@@ -286,7 +309,7 @@ fn a_node_that_is_killed_while_and_after_it_answers() {
 
 #[test]
 fn a_node_that_stands_still_while_it_answers() {
-    let nodes = Nodes::new(&[]);
+    let mut nodes = Nodes::new(&[]);
     let number = nodes.large_at(1);
     let begun = nodes.begun(number);
     let agent = nodes.agents[1].as_ref().unwrap();
@@ -305,7 +328,7 @@ fn a_node_that_stands_still_while_it_answers() {
 /// As on a machine that is paused: none of them can tell that another one is silent.
 #[test]
 fn nodes_that_stand_still_together_go_on() {
-    let nodes = Nodes::new(&["--link-timeout", "4"]);
+    let mut nodes = Nodes::new(&["--link-timeout", "4"]);
     let number = nodes.large_at(1);
     let begun = nodes.begun_with(number, "Connection: close\r\n");
     let agents: Vec<_> = nodes.agents.iter().flatten().collect();

@@ -52,6 +52,8 @@ pub struct Frozen {
     since: Instant,
     /// What it goes back to, if it was silenced.
     pub(super) silenced: Option<Box<TcpState>>,
+    /// By how much [`Frozen::stamp`] has gone ahead of this machine's clock.
+    pub(super) ahead: u32,
 }
 
 /// Room for what was acknowledged of one segment, as long as Ethernet's.
@@ -110,9 +112,14 @@ impl Frozen {
     /// With the socket, which goes on as before: not an established TCP connection, or the kernel's refusal.
     pub fn freeze(fd: OwnedFd) -> Result<Self, FreezeFailed> {
         match stop(fd.as_fd()) {
-            Ok(info) => {
-                Ok(Self { fd, info, send_window: Cell::new(None), since: Instant::now(), silenced: None })
-            }
+            Ok(info) => Ok(Self {
+                fd,
+                info,
+                send_window: Cell::new(None),
+                since: Instant::now(),
+                silenced: None,
+                ahead: 0,
+            }),
             Err(error) => Err(FreezeFailed { fd, error }),
         }
     }

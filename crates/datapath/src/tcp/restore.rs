@@ -80,11 +80,25 @@ pub fn restore(state: &TcpState) -> Result<Restored, RestoreError> {
 ///
 /// See [`RestoreError`]. The connection is gone then, silently.
 pub fn fast_forward(frozen: Frozen, state: &TcpState) -> Result<Restored, RestoreError> {
-    let frozen_for = frozen.frozen_for();
-    advance(frozen.into_fd(), frozen_for, state)
+    let (frozen_for, ahead) = (frozen.frozen_for(), frozen.ahead);
+    advance(frozen.into_fd(), frozen_for, ahead, state)
 }
 
 impl Frozen {
+    /// Gives a later state of this connection, to which another machine has brought it, the timestamp with which yet another one
+    /// can go on: none of the packets before has a later one.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's.
+    pub fn stamp(&mut self, state: &mut TcpState) -> Result<(), RestoreError> {
+        if state.timestamp.is_some() {
+            state.timestamp = Some(later_timestamp(self.as_fd(), self.frozen_for(), self.ahead)?);
+            self.ahead = self.ahead.wrapping_add(2 * TIMESTAMP_STEP);
+        }
+        Ok(())
+    }
+
     /// Has the connection send nothing: a frozen one sends again what its client has not acknowledged. The timestamps of a machine
     /// that has restored it are behind this machine's by as long as the state took to get there, so that after each of these packets
     /// the other machine's are too old for the client (RFC 7323, section 5.3). A socket of the same ends without anything to
@@ -128,17 +142,23 @@ fn disconnect(fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
     Ok(())
 }
 
-fn advance(fd: OwnedFd, frozen_for: Duration, state: &TcpState) -> Result<Restored, RestoreError> {
-    let frozen_for_s = u32::try_from(frozen_for.as_secs()).unwrap_or(u32::MAX);
-    let timestamp = match state.timestamp {
-        Some(_) => {
-            let [now] = tcp(fd.as_fd(), libc::TCP_TIMESTAMP).restoring("TCP_TIMESTAMP")?;
-            let drift = frozen_for_s.saturating_mul(DRIFT_PER_S_MS).min(DRIFT_MOST_MS).wrapping_mul(2);
-            // Two steps: the other machine has taken one.
-            Some(now.wrapping_add(2 * TIMESTAMP_STEP).wrapping_add(drift))
-        }
-        None => None,
-    };
+/// A timestamp behind which no machine is that has had the connection since this one stopped, so long ago; `ahead` was given
+/// away meanwhile.
+fn later_timestamp(fd: BorrowedFd<'_>, stopped_for: Duration, ahead: u32) -> Result<u32, RestoreError> {
+    let [now] = tcp(fd, libc::TCP_TIMESTAMP).restoring("TCP_TIMESTAMP")?;
+    let stopped_for_s = u32::try_from(stopped_for.as_secs()).unwrap_or(u32::MAX);
+    let drift = stopped_for_s.saturating_mul(DRIFT_PER_S_MS).min(DRIFT_MOST_MS).wrapping_mul(2);
+    // Two steps: the other machine has taken one.
+    Ok(now.wrapping_add(2 * TIMESTAMP_STEP).wrapping_add(drift).wrapping_add(ahead))
+}
+
+fn advance(
+    fd: OwnedFd,
+    stopped_for: Duration,
+    ahead: u32,
+    state: &TcpState,
+) -> Result<Restored, RestoreError> {
+    let timestamp = state.timestamp.map(|_| later_timestamp(fd.as_fd(), stopped_for, ahead)).transpose()?;
     disconnect(fd.as_fd())?;
     let ends = [(SEND_QUEUE, state.send_acknowledged()), (RECEIVE_QUEUE, state.receive_queue_start())];
     connect_at(fd.as_fd(), &state.flow, ends, Some(segment_bytes(state)))?;
@@ -231,7 +251,7 @@ impl Restored {
     ///
     /// See [`RestoreError`]. The connection is gone then, silently.
     pub fn advance(self, elsewhere_for: Duration, state: &TcpState) -> Result<Self, RestoreError> {
-        advance(self.fd, elsewhere_for, state)
+        advance(self.fd, elsewhere_for, 0, state)
     }
 
     /// The connection lives: what was never sent is sent, what the client sends is taken. `SO_REUSEADDR` is on, so that a

@@ -15,6 +15,8 @@ use super::us;
 
 /// The node whose CPU is its own, by its number.
 pub(crate) const ORIGINAL: usize = 0;
+/// Of loads.
+pub(crate) const CONNECTIONS: usize = 16;
 const NODES: [Node; 3] = [Node::FrontEnd, Node::Backend(0), Node::Backend(1)];
 
 /// What is special about the nodes.
@@ -120,22 +122,8 @@ impl Bed {
     /// 16 connections to a node ask for this document again and again.
     pub(crate) fn load(&self, number: usize, path: &str, seconds: usize, meter: Option<&CpuMeter>) -> Load {
         self.nodes.is_quiet().unwrap();
-        let mut command = self.nodes.client().unwrap().command("wrk");
-        self.plan.pin_this_thread(Node::Client).unwrap();
-        command.args(["-t1", "-c16", "--timeout", "5", &format!("-d{seconds}")]);
-        command.arg(format!("http://{}{path}", self.nodes.vip(number)));
-        let before = meter.map(CpuMeter::read);
-        let output = command.output().expect("wrk");
-        let used = meter.zip(before).map(|(meter, before)| meter.read().since(before).busy);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let is_wrong = text.contains("Non-2xx") || text.contains("Socket errors") || !output.status.success();
-        assert!(!is_wrong, "{text}");
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let before = |word: &str| words[words.iter().position(|found| *found == word).unwrap() - 1];
-        let requests: f64 = before("requests").parse().unwrap();
-        let rate = text.split("Requests/sec:").nth(1).unwrap().split_whitespace().next().unwrap();
-        let cpu_us = used.map_or(0.0, |used| us(used) / requests);
-        Load { requests_per_s: rate.parse().unwrap(), cpu_us }
+        let url = format!("http://{}{path}", self.nodes.vip(number));
+        load(self.lab(), &self.plan, &url, CONNECTIONS, seconds, meter)
     }
 
     /// Of all nodes and the client.
@@ -147,4 +135,30 @@ impl Bed {
     pub(crate) fn stop(self) {
         self.nodes.stop().unwrap();
     }
+}
+
+/// So many connections of a lab's client ask for this again and again. The meter is that of the original's CPU.
+pub(crate) fn load(
+    lab: &Lab,
+    plan: &CpuPlan,
+    url: &str,
+    connections: usize,
+    seconds: usize,
+    meter: Option<&CpuMeter>,
+) -> Load {
+    let mut command = lab.node(Node::Client).unwrap().command("wrk");
+    plan.pin_this_thread(Node::Client).unwrap();
+    command.args(["-t1", "--timeout", "5", &format!("-c{connections}"), &format!("-d{seconds}"), url]);
+    let before = meter.map(CpuMeter::read);
+    let output = command.output().expect("wrk");
+    let used = meter.zip(before).map(|(meter, before)| meter.read().since(before).busy);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let is_wrong = text.contains("Non-2xx") || text.contains("Socket errors") || !output.status.success();
+    assert!(!is_wrong, "{text}");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let before = |word: &str| words[words.iter().position(|found| *found == word).unwrap() - 1];
+    let requests: f64 = before("requests").parse().unwrap();
+    let rate = text.split("Requests/sec:").nth(1).unwrap().split_whitespace().next().unwrap();
+    let cpu_us = used.map_or(0.0, |used| us(used) / requests);
+    Load { requests_per_s: rate.parse().unwrap(), cpu_us }
 }

@@ -5,19 +5,24 @@
 //! `deliveries` the CPU time of the original once more where packets come by an interrupt for each and by an interrupt for many, as from
 //! network cards: this changes settings of the machine and sets them back, unless it is killed.
 //!
+//! Beside it stands a least program (`least/least_cloner.c`): what cloning costs the kernel of this machine whoever does it.
+//!
 //! One CPU is that of the original's node, with all work of the kernel for it; client and other nodes share the others. ROUNDS (5)
 //! and SECONDS (1) in the environment set the number of rounds and the time of one measurement; medians are shown, and ratios are
-//! formed within a round. Wrong answers fail the run, missed goals are only shown. Needs root and wrk.
+//! formed within a round. Wrong answers fail the run, missed goals are only shown. Needs root, wrk, curl,
+//! clang and a C compiler.
 #![allow(clippy::unwrap_used, reason = "a measurement, not a service")]
 
 mod bed;
+mod least;
 mod times;
 
 use std::time::Duration;
 
 use plimsoll_lab::{Conditions, CpuMeter, CpuPlan, DELIVERIES_ONE_AND_MANY, Deliverer, Node, Rate};
 
-use bed::{Bed, Kind, ORIGINAL};
+use bed::{Bed, CONNECTIONS, Kind, Load, ORIGINAL};
+use least::{Least, LeastTimes};
 
 const SIZES: [usize; 6] = [64, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
 const CLONES: usize = 1_000;
@@ -48,10 +53,11 @@ fn main() {
     if part == "deliveries" {
         return deliveries(plain, &plan, rounds, seconds);
     }
-    startup(&plain, &plan);
-    forwarding(&plain);
+    let least = Least::start(&plan);
+    let by_least = startup(&plain, &least, &plan);
+    forwarding(&plain, &by_least);
     let kept = Bed::start(Kind::Keeps, &plan);
-    costs(&plain, &kept, &plan, rounds, seconds);
+    costs([&plain, &kept], &least, &plan, rounds, seconds);
     let ahead = Bed::start(Kind::Ahead, &plan);
     pairs(&plain, &ahead, &plan);
     efficiency(&plain, rounds, seconds);
@@ -85,7 +91,9 @@ fn both_ways(plan: &CpuPlan, mut measure: impl FnMut(&str)) {
     measure("CPUs kept awake");
 }
 
-fn startup(bed: &Bed, plan: &CpuPlan) {
+/// Returns what the least program took with CPUs that are kept awake.
+fn startup(bed: &Bed, least: &Least, plan: &CpuPlan) -> LeastTimes {
+    let mut by_least = None;
     println!(
         "Until a clone is there: from the request, as it was read, to the restored socket, and from the decision to the word of its node. One \
          client, {CLONES} clones, 100 B"
@@ -102,10 +110,19 @@ fn startup(bed: &Bed, plan: &CpuPlan) {
             "  {what:<22} restored: median {:>6.1} us   p99 {:>7.1} us   goal {STARTUP_GOAL}: {verdict:<6}   told: median {:>6.1} us   p99 {:>7.1} us",
             restored.0, restored.1, told.0, told.1
         );
+        let least = least.times();
+        println!(
+            "  {:<22} restored: median {:>6.1} us   the ratio to it {:.2}",
+            "the least program",
+            least.restored_us,
+            restored.0 / least.restored_us
+        );
+        by_least = Some(least);
     });
+    by_least.expect("it was measured")
 }
 
-fn forwarding(bed: &Bed) {
+fn forwarding(bed: &Bed, least: &LeastTimes) {
     let mut steps = bed.steps(2 * CLONES);
     println!("\nAt the original, medians");
     for (name, times) in ["freezing", "reading the state", "bringing it up to date", "making it live"]
@@ -121,47 +138,67 @@ fn forwarding(bed: &Bed) {
         "  the last two             {both:>6.1} us   goal {FORWARD_GOAL}: {}",
         met(both <= FORWARD_GOAL)
     );
+    println!(
+        "  by the least program     {:>6.1} us   the ratio to it {:.2}",
+        least.forwarded_us,
+        both / least.forwarded_us
+    );
 }
 
-fn costs(plain: &Bed, kept: &Bed, plan: &CpuPlan, rounds: usize, seconds: usize) {
+fn costs([plain, kept]: [&Bed; 2], least: &Least, plan: &CpuPlan, rounds: usize, seconds: usize) {
     println!(
         "\nCPU time of the original's node per request, work of its kernel included; 16 connections that are kept"
     );
     println!(
-        "{:>10} {:>28} {:>34} {:>22}",
-        "", "a clone for each request", "clones keep the connection", "answered there"
+        "{:>10} {:>28} {:>29} {:>26} {:>27} {:>22}",
+        "",
+        "a clone for each request",
+        "the least program",
+        "ratio",
+        "clones keep the connection",
+        "answered there"
     );
     let meter = CpuMeter::start(plan.front_end).unwrap();
     for size in [64, 8 << 10, 100 << 10, 1 << 20] {
-        let mut found = [const { Vec::new() }; 6];
+        let mut found = [const { Vec::new() }; 4];
+        let mut ratios = Vec::new();
         for _ in 0..rounds {
-            let paths = [(plain, 1), (kept, 1), (plain, ORIGINAL)];
-            for (number, (bed, at)) in paths.into_iter().enumerate() {
-                let path = bed.path_at(at, size);
-                let run = bed.load(ORIGINAL, &path, seconds, Some(&meter));
-                found[2 * number].push(run.cpu_us);
-                found[2 * number + 1].push(run.requests_per_s);
-            }
+            let [at_one, here] = [(plain, 1), (plain, ORIGINAL)].map(|(bed, at)| bed.path_at(at, size));
+            let kept_path = kept.path_at(1, size);
+            let loads = [
+                plain.load(ORIGINAL, &at_one, seconds, Some(&meter)),
+                least.load(size, CONNECTIONS, seconds, Some(&meter)),
+                kept.load(ORIGINAL, &kept_path, seconds, Some(&meter)),
+                plain.load(ORIGINAL, &here, seconds, Some(&meter)),
+            ];
+            ratios.push(loads[0].cpu_us / loads[1].cpu_us);
+            found.iter_mut().zip(loads).for_each(|(found, load)| found.push(load));
         }
-        let [clone, clones, keep, keeps, here, heres] = found.each_mut().map(|found| median(found));
-        print!("{size:>8} B {clone:>8.1} us {clones:>8.0} req/s");
+        let [clone, least, keep, here] = found.each_ref().map(|loads| {
+            let of = |value: fn(&Load) -> f64| median(&mut loads.iter().map(value).collect::<Vec<_>>());
+            (of(|load| load.cpu_us), of(|load| load.requests_per_s))
+        });
+        print!("{size:>8} B {:>8.1} us {:>8.0} req/s", clone.0, clone.1);
         match CPU_GOALS.iter().find(|(of, _)| *of == size) {
-            Some((_, goal)) => print!("   goal {goal}: {:<6}", met(clone <= *goal)),
+            Some((_, goal)) => print!("   goal {goal}: {:<6}", met(clone.0 <= *goal)),
             None => print!("{:>18}", ""),
         }
-        println!(" {keep:>8.1} us {keeps:>8.0} req/s {here:>8.1} us {heres:>8.0} req/s");
+        print!(" {:>8.1} us {:>8.0} req/s {:>6.2}", least.0, least.1, median(&mut ratios));
+        println!(" {:>8.1} us {:>8.0} req/s {:>8.1} us {:>8.0} req/s", keep.0, keep.1, here.0, here.1);
     }
 }
 
 fn deliveries(plain: Bed, plan: &CpuPlan, rounds: usize, seconds: usize) {
     let kept = Bed::start(Kind::Keeps, plan);
+    let least = Least::start(plan);
     {
-        let deliverer = Deliverer::new([plain.lab(), kept.lab()], plan).unwrap();
+        let labs = [plain.lab(), kept.lab(), &least.lab];
+        let deliverer = Deliverer::new(labs, plan).unwrap();
         for delivery in &DELIVERIES_ONE_AND_MANY {
             deliverer.apply(delivery).unwrap();
             println!("\nPackets: {}", delivery.name);
-            startup(&plain, plan);
-            costs(&plain, &kept, plan, rounds, seconds);
+            startup(&plain, &least, plan);
+            costs([&plain, &kept], &least, plan, rounds, seconds);
         }
     }
     plain.stop();

@@ -80,6 +80,7 @@ impl AskingLink {
         let config = &thread.config;
         let Some(peer) = config.peers.get(self.peer) else { return };
         let own = LinkOpener { key: &config.key, name: &config.name, from: config.listen.ip() };
+        let mut told = None;
         loop {
             match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
                 Ok(Ok((stream, established))) => {
@@ -103,7 +104,7 @@ impl AskingLink {
                     }
                     tracing::info!(peer = peer.name, "a link for documents ends: {end:?}");
                 }
-                Ok(Err(why)) => tracing::debug!(peer = peer.name, "no link for documents: {why}"),
+                Ok(Err(why)) => why.tell(&peer.name, &mut told),
                 Err(_) => tracing::debug!(peer = peer.name, "no link for documents: it took too long"),
             }
             sleep(PAUSE).await;

@@ -27,6 +27,7 @@ use super::super::serve::BegunAnswer;
 use super::counters::{CloneCounters, DeclineReason};
 use super::originals::{Original, inject};
 use super::peer_link::{PeerLink, PendingClone};
+use super::resting::Resting;
 use super::shared::CloneShared;
 use super::under_way::{NextClone, UnderWay};
 
@@ -34,11 +35,13 @@ use super::under_way::{NextClone, UnderWay};
 const LOOK: Duration = Duration::from_millis(250);
 
 /// What came of a request that another node should answer.
-pub(super) enum CarriedOver {
+pub(super) enum CarriedOver<'a> {
     /// The client has the whole answer, and those of the requests that were answered in turn.
     Answered {
         /// Whether another request may follow.
         keep: bool,
+        /// The connection, if the next request has come already; otherwise it goes on at the original.
+        resting: Option<Box<Resting<'a>>>,
     },
     /// So it has, and its connection has ended in good order.
     Closed,
@@ -57,14 +60,14 @@ pub(super) enum CloneTask<'a> {
 }
 
 /// Has a clone at the link's node answer.
-pub(super) async fn answer_by_clone(
-    shared: &Arc<CloneShared>,
+pub(super) async fn answer_by_clone<'a>(
+    shared: &'a Arc<CloneShared>,
     link: &Rc<PeerLink>,
     flow: Flow,
     slot: &mut Option<ClientConnection>,
     task: CloneTask<'_>,
     under_way: &mut UnderWay<'_>,
-) -> CarriedOver {
+) -> CarriedOver<'a> {
     let began_at = Instant::now();
     let Some(client) = slot.take() else { return CarriedOver::Lost };
     if !client.is_whole() {
@@ -88,7 +91,7 @@ pub(super) async fn answer_by_clone(
             return entered.give_back(client, DeclineReason::NotFrozen, slot);
         }
     };
-    let cloning = Cloning { entered, frozen, input, began_at };
+    let cloning = Cloning { entered, frozen, input, began_at, later: None };
     cloning.carry(link, slot, task, under_way).await
 }
 
@@ -114,7 +117,7 @@ impl Entered<'_> {
         client: std::io::Result<ClientConnection>,
         why: DeclineReason,
         slot: &mut Option<ClientConnection>,
-    ) -> CarriedOver {
+    ) -> CarriedOver<'static> {
         match client {
             Ok(client) => {
                 *slot = Some(client);
@@ -159,8 +162,10 @@ pub(super) struct Cloning<'a> {
     /// Behind `frozen`, which is dropped first: what comes then meets no socket, and the client hears that.
     pub(super) frozen: Frozen,
     pub(super) entered: Entered<'a>,
-    input: BytesMut,
-    began_at: Instant,
+    pub(super) input: BytesMut,
+    pub(super) began_at: Instant,
+    /// Where the connection is, if clones have answered since the freeze.
+    pub(super) later: Option<TcpState>,
 }
 
 /// The end of a clone's answer.
@@ -171,17 +176,17 @@ pub(super) struct CloneAnswer {
     pub(super) keep: bool,
 }
 
-impl Cloning<'_> {
-    async fn carry(
+impl<'a> Cloning<'a> {
+    pub(super) async fn carry(
         mut self,
         link: &PeerLink,
         slot: &mut Option<ClientConnection>,
         task: CloneTask<'_>,
         under_way: &mut UnderWay<'_>,
-    ) -> CarriedOver {
+    ) -> CarriedOver<'a> {
         let shared = self.entered.shared;
         let flow = self.entered.flow;
-        let mut state = match self.frozen.snapshot(&flow, &self.input, shared.config.queue_limits()) {
+        let mut state = match self.read_state() {
             Ok(state) => state,
             Err(why) => return self.thaw(slot, DeclineReason::NotFrozen, &why),
         };
@@ -243,6 +248,17 @@ impl Cloning<'_> {
             }
             Err(why) => self.lost(why),
         }
+    }
+
+    /// Its state, with all that the client has sent in the receive queue.
+    fn read_state(&mut self) -> Result<TcpState, Box<dyn std::error::Error + Send + Sync>> {
+        let Entered { shared, flow, .. } = &self.entered;
+        let Some(later) = &self.later else {
+            return Ok(self.frozen.snapshot(flow, &self.input, shared.config.queue_limits())?);
+        };
+        let mut state = TcpState { receive_queue: self.input.to_vec(), ..later.clone() };
+        self.frozen.stamp(&mut state)?;
+        Ok(state)
     }
 
     /// Waits until the client has the clone's whole answer; `None` if the clone refuses after all.
@@ -348,24 +364,35 @@ impl Cloning<'_> {
         Ok(())
     }
 
-    /// Goes on here, as nothing has happened.
+    /// Goes on here, as if nobody had been asked.
     fn thaw(
         self,
         slot: &mut Option<ClientConnection>,
         reason: DeclineReason,
         why: &dyn std::fmt::Display,
-    ) -> CarriedOver {
-        let Self { frozen, mut entered, input, .. } = self;
-        tracing::debug!(flow = ?entered.flow, "a connection is not cloned: {why}");
-        let client = frozen.thaw();
-        let limit = entered.shared.config.write_timeout;
-        let client = client.and_then(|fd| ClientConnection::new(fd, &input, limit));
-        entered.in_doubt = client.is_err();
+    ) -> CarriedOver<'a> {
+        tracing::debug!(flow = ?self.entered.flow, "a connection is not cloned: {why}");
+        let (client, entered) = self.woken();
         entered.give_back(client, reason, slot)
     }
 
+    /// The connection lives here again, where it was or where clones have brought it.
+    pub(super) fn woken(self) -> (std::io::Result<ClientConnection>, Entered<'a>) {
+        let Self { frozen, mut entered, input, later, .. } = self;
+        let fd = match later {
+            Some(state) => tcp::fast_forward(frozen, &state)
+                .map_err(std::io::Error::other)
+                .and_then(tcp::Restored::activate),
+            None => frozen.thaw(),
+        };
+        let limit = entered.shared.config.write_timeout;
+        let client = fd.and_then(|fd| ClientConnection::new(fd, &input, limit));
+        entered.in_doubt = client.is_err();
+        (client, entered)
+    }
+
     /// Gives the connection up. Its client is reset.
-    pub(super) fn lost(self, why: &str) -> CarriedOver {
+    pub(super) fn lost(self, why: &str) -> CarriedOver<'a> {
         tracing::debug!(flow = ?self.entered.flow, "a cloned connection is lost: {why}");
         CloneCounters::count(&self.entered.shared.counters.lost);
         CarriedOver::Lost

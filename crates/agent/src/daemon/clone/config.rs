@@ -159,6 +159,15 @@ impl CloneConfig {
         if self.vips.is_empty() {
             return wrong("there is no address for clients; name one at least".to_owned());
         }
+        if let Some(vip) = self.vips.iter().find(|vip| {
+            let ip = vip.ip().to_canonical();
+            ip.is_loopback() || ip.is_unspecified() || ip.is_multicast()
+        }) {
+            return wrong(format!(
+                "{} cannot be an address for clients: no packet from elsewhere has it",
+                vip.ip()
+            ));
+        }
         if self.peers.len() > MOST_PEERS {
             return wrong(format!("{} other nodes; {MOST_PEERS} at most", self.peers.len()));
         }
@@ -239,6 +248,11 @@ mod tests {
             config.check().unwrap_err().to_string()
         };
         assert!(wrong(|config| config.vips.clear()).contains("no address for clients"));
+        for vip in ["127.0.0.1:80", "0.0.0.0:80", "[::1]:80", "224.0.0.1:80"] {
+            let mut config = config();
+            config.vips = vec![vip.parse().unwrap()];
+            assert!(config.check().unwrap_err().to_string().contains("no packet from elsewhere"), "{vip}");
+        }
         assert!(wrong(|config| config.name = "b".to_owned()).contains("two nodes are called b"));
         assert!(wrong(|config| config.peers[0].address = config.listen).contains("another address"));
         assert!(

@@ -1,50 +1,58 @@
 //! The original goes on, after a clone has answered.
 
-use plimsoll_datapath::tcp::{self, TcpState};
+use bytes::BytesMut;
+use plimsoll_datapath::tcp::TcpState;
 
 use super::super::client::ClientConnection;
 use super::super::head::{self, FoundHead};
 use super::cloning::{CarriedOver, Cloning, Entered};
 use super::counters::CloneCounters;
+use super::resting::Resting;
 
 /// The most bytes of held packets that need not pass the kernel.
 const MOST_TAKEN_BYTES: usize = 16 << 10;
 
-impl Cloning<'_> {
-    /// Brings the original, whose packets are held, up to this state, and goes on with what the client has sent besides.
+impl<'a> Cloning<'a> {
+    /// Goes on with what the client has sent besides, at this state, to which the clone has brought the connection and whose
+    /// packets are held.
     pub(super) fn go_on(
-        self,
+        mut self,
         slot: &mut Option<ClientConnection>,
         mut state: TcpState,
         rest: &[u8],
         keep: bool,
-    ) -> CarriedOver {
-        let Self { frozen, mut entered, .. } = self;
-        let Entered { shared, flow, .. } = entered;
+    ) -> CarriedOver<'a> {
         let mut rest = rest.to_vec();
         if keep {
-            take_request(&entered, &mut state, &mut rest);
+            take_request(&self.entered, &mut state, &mut rest);
         }
+        let shared = self.entered.shared;
         if !shared.serve.reads_here() {
             // A server behind the shim reads what follows itself.
             state.receive_queue = std::mem::take(&mut rest);
         }
-        let client = tcp::fast_forward(frozen, &state).map_err(std::io::Error::other);
-        let client = client.and_then(tcp::Restored::activate);
-        let client = client.and_then(|fd| ClientConnection::new(fd, &rest, shared.config.write_timeout));
+        let next = head::find(&rest);
+        (self.input, self.later) = (BytesMut::from(&rest[..]), Some(state));
+        let resting = match next {
+            FoundHead::Request(outline) if keep => Some(Box::new(Resting::new(self, outline))),
+            _ if self.wake(slot) => None,
+            _ => return CarriedOver::Lost,
+        };
+        CloneCounters::count(&shared.counters.fast_forwarded);
+        CarriedOver::Answered { keep, resting }
+    }
+
+    /// Brings the original up to where it is. False if the connection was lost by that.
+    pub(super) fn wake(self, slot: &mut Option<ClientConnection>) -> bool {
+        let (client, entered) = self.woken();
         match client {
-            Ok(client) => {
-                *slot = Some(client);
-                entered.in_doubt = false;
-                CloneCounters::count(&shared.counters.fast_forwarded);
-                CarriedOver::Answered { keep }
-            }
+            Ok(client) => *slot = Some(client),
             Err(error) => {
-                tracing::warn!(%error, ?flow, "a connection was lost after its clone had answered");
-                CloneCounters::count(&shared.counters.lost);
-                CarriedOver::Lost
+                tracing::warn!(%error, flow = ?entered.flow, "a connection was lost after its clone had answered");
+                CloneCounters::count(&entered.shared.counters.lost);
             }
         }
+        slot.is_some()
     }
 }
 

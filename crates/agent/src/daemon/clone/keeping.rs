@@ -32,14 +32,14 @@ enum Yielded {
     Lost(&'static str),
 }
 
-impl Cloning<'_> {
+impl<'a> Cloning<'a> {
     /// Leaves the connection to the clone until that gives it up.
     pub(super) async fn keep(
         self,
         mut pending: PendingClone,
         slot: &mut Option<ClientConnection>,
         under_way: &mut UnderWay<'_>,
-    ) -> CarriedOver {
+    ) -> CarriedOver<'a> {
         match self.yielded(&mut pending, under_way).await {
             Yielded::Back(mut state) => {
                 let rest = std::mem::take(&mut state.receive_queue);
@@ -122,7 +122,7 @@ impl Cloning<'_> {
     }
 
     /// The clone has ended the connection. What its client still says is led there for a while.
-    fn closed(self, pending: &PendingClone) -> CarriedOver {
+    fn closed(self, pending: &PendingClone) -> CarriedOver<'a> {
         let Self { frozen, entered, .. } = self;
         // Before the client may begin another connection from the same port.
         frozen.close();

@@ -122,6 +122,14 @@ impl Drop for PollUnderWay<'_> {
 }
 
 impl Mapping {
+    /// Checks what [`Mapping::new`] takes, without opening the decision log, which begins a thread.
+    ///
+    /// # Errors
+    /// When the policy cannot work here.
+    pub(super) fn check(config: &CloneConfig) -> Result<(), AgentError> {
+        begin::core(config).map(drop)
+    }
+
     /// All nodes in the order of their names, so that each has the same ones.
     ///
     /// # Errors

@@ -40,6 +40,7 @@ mod original;
 mod originals;
 mod peer_link;
 mod polls;
+mod resting;
 mod server_link;
 mod shared;
 mod sharing;

@@ -32,7 +32,6 @@ const AFTER_CUT: Duration = Duration::from_millis(300);
 pub struct PreparedCloneNode {
     config: CloneConfig,
     serve: Serve,
-    mapping: Mapping,
     told: PreparedTold,
     listener: TcpListener,
     clients: Vec<TcpListener>,
@@ -57,7 +56,7 @@ impl PreparedCloneNode {
         config.check()?;
         tcp::prepare().map_err(AgentError::Repair)?;
         let serve = Serve::of(&config.serve, &config.gauge)?;
-        let mapping = Mapping::new(&config)?;
+        Mapping::check(&config)?;
         let told = PreparedTold::new(&config)?;
         let at = |address| move |error| AgentError::Listen { address, error };
         let listener = listen(config.listen).map_err(at(config.listen))?;
@@ -72,19 +71,21 @@ impl PreparedCloneNode {
         let vips = add_vips(&config.vips, &config.interface)?;
         let listen_at = |vip: &SocketAddr| listen(*vip).map_err(at(*vip));
         let clients = config.vips.iter().map(listen_at).collect::<Result<_, _>>()?;
-        Ok(Self { config, serve, mapping, told, listener, clients, router, ring, vips })
+        Ok(Self { config, serve, told, listener, clients, router, ring, vips })
     }
 
     /// Takes clients and links.
     ///
     /// # Errors
-    /// When the system provides no threads.
+    /// When the system provides no threads, or a log cannot be opened.
     pub fn start(self) -> Result<CloneNode, AgentError> {
-        let Self { config, serve, mapping, told, listener, clients, router, ring, vips } = self;
+        let Self { config, serve, told, listener, clients, router, ring, vips } = self;
         let address = listener.local_addr();
         let address = address.map_err(|error| AgentError::Listen { address: config.listen, error })?;
         let count = config.threads;
-        let (parts, told): (_, BegunTold) = told.begin();
+        // These begin threads.
+        let mapping = Mapping::new(&config)?;
+        let (parts, told): (_, BegunTold) = told.begin(&config)?;
         let admin = told.admin_address;
         let shared = Arc::new(CloneShared::new(config, router, serve, mapping, parts));
         let (mut senders, mut threads) = (Vec::new(), Vec::new());

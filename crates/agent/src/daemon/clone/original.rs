@@ -18,6 +18,7 @@ use super::counters::{CloneCounters, DeclineReason};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::node_closing::{NodeClosing, OriginalEnd, target_of};
 use super::peer_link::PeerLink;
+use super::resting::Resting;
 use super::shared::{CloneShared, NodePhase};
 use super::shimmed;
 use super::under_way::{NextClone, UnderWay};
@@ -58,20 +59,28 @@ async fn converse(
     };
     let closing = NodeClosing::new(shared);
     let told = Rc::new(Cell::new(RequestEnd::NONE));
-    let mut connection =
-        RequestPath { shared, links, flow, closing: &closing, foreseen: None, told: Rc::clone(&told) };
+    let mut connection = RequestPath {
+        shared,
+        links,
+        flow,
+        closing: &closing,
+        foreseen: None,
+        resting: None,
+        told: Rc::clone(&told),
+    };
     loop {
-        let Some(client) = slot.as_mut() else { return OriginalEnd::Gone };
-        let then = match client.next(&closing, shared.config.idle_timeout).await {
+        let then = match connection.next(slot).await {
             Next::End | Next::TimedOut | Next::Close => return OriginalEnd::Close,
             Next::Foreign(why) => {
+                let Some(client) = slot.as_mut() else { return OriginalEnd::Gone };
                 let begun = shared.log_begin(flow.client, &client.input);
                 let answer = session.answer_foreign(client, why).await;
+                CloneCounters::count(&shared.counters.own);
                 shared.log_end(begun.as_ref(), &RequestEnd::NONE.answered(&answer));
                 answer.then
             }
             Next::Request(outline) => {
-                let begun = shared.log_begin(flow.client, &client.input[..outline.bytes]);
+                let begun = shared.log_begin(flow.client, &connection.input(slot)[..outline.bytes]);
                 told.set(RequestEnd::NONE);
                 let then = connection.answer(&mut session, slot, outline).await;
                 shared.log_end(begun.as_ref(), &told.get());
@@ -81,7 +90,10 @@ async fn converse(
         CloneCounters::count(&shared.counters.requests);
         match then {
             AfterAnswer::KeepAlive if !closing.is_closing() => {}
-            AfterAnswer::KeepAlive | AfterAnswer::Close => return OriginalEnd::Close,
+            AfterAnswer::KeepAlive | AfterAnswer::Close => {
+                connection.wake(slot);
+                return OriginalEnd::Close;
+            }
             AfterAnswer::Abort => return OriginalEnd::Abort,
         }
     }
@@ -95,6 +107,8 @@ struct RequestPath<'a> {
     closing: &'a NodeClosing<'a>,
     /// The next request, if it has its place already.
     foreseen: Option<MappedRequest>,
+    /// The connection, in place of the client in the slot, if it is not known yet who answers the next request.
+    resting: Option<Box<Resting<'a>>>,
     /// What the access log is to tell of the request that is answered now.
     told: Rc<Cell<RequestEnd>>,
 }
@@ -105,7 +119,32 @@ impl Drop for RequestPath<'_> {
     }
 }
 
-impl RequestPath<'_> {
+impl<'a> RequestPath<'a> {
+    /// The next request. If the connection is gone, it is [`Next::End`].
+    async fn next(&self, slot: &mut Option<ClientConnection>) -> Next {
+        match (&self.resting, slot) {
+            (Some(resting), _) => Next::Request(resting.outline),
+            (None, Some(client)) => client.next(self.closing, self.shared.config.idle_timeout).await,
+            (None, None) => Next::End,
+        }
+    }
+
+    /// What was read of the connection and not yet used.
+    fn input<'i>(&'i self, slot: &'i Option<ClientConnection>) -> &'i [u8] {
+        match (&self.resting, slot) {
+            (Some(resting), _) => resting.input(),
+            (None, Some(client)) => &client.input,
+            (None, None) => &[],
+        }
+    }
+
+    /// The client is in the slot then, unless its connection is gone.
+    fn wake(&mut self, slot: &mut Option<ClientConnection>) {
+        if let Some(resting) = self.resting.take() {
+            resting.wake(slot);
+        }
+    }
+
     /// Answers the request at the start of the client's input where it belongs.
     async fn answer(
         &mut self,
@@ -115,22 +154,22 @@ impl RequestPath<'_> {
     ) -> AfterAnswer {
         let shared = self.shared;
         tracing::event!(name: "asked", target: CLONE_TIMES, tracing::Level::TRACE, {});
-        let Some(client) = slot.as_ref() else { return AfterAnswer::Abort };
         // Others have not the address by which they reach this node.
         let here_only = self.flow.vip.ip() == shared.config.listen.ip();
         let placed = match self.foreseen.take() {
             Some(placed) => placed,
-            None => shared.mapping.place(target_of(&client.input), here_only, &shared.asks).await,
+            None => shared.mapping.place(target_of(self.input(slot)), here_only, &shared.asks).await,
         };
         self.told.set(RequestEnd::placed(&placed));
         if let NodePlace::Peer(peer) = placed.place {
             let link = self.links.get(peer).filter(|link| link.is_up()).cloned();
             let carried = match link {
                 Some(link) if self.divides(outline) => {
+                    self.wake(slot);
                     return self.answer_in_two(&link, slot, outline, placed).await;
                 }
                 Some(link) => {
-                    let next = self.look_ahead(&client.input, outline, peer).await;
+                    let next = self.look_ahead(slot, outline, peer).await;
                     self.carry_over(&link, slot, outline, placed, next).await
                 }
                 None => {
@@ -140,13 +179,18 @@ impl RequestPath<'_> {
             };
             match carried {
                 CarriedOver::Declined(why) => shared.counters.declined(why),
-                CarriedOver::Answered { keep: true } => return AfterAnswer::KeepAlive,
-                CarriedOver::Answered { keep: false } | CarriedOver::Closed => return AfterAnswer::Close,
+                CarriedOver::Answered { keep: true, resting } => {
+                    self.resting = resting;
+                    return AfterAnswer::KeepAlive;
+                }
+                CarriedOver::Answered { keep: false, .. } | CarriedOver::Closed => return AfterAnswer::Close,
                 CarriedOver::Lost => return AfterAnswer::Abort,
             }
+            self.wake(slot);
             let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
             return self.answer_here(session, client, outline).await.then;
         }
+        self.wake(slot);
         let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
         let answer = self.answer_here(session, client, outline).await;
         let whole = outline.has_whole(answer.status);
@@ -163,7 +207,7 @@ impl RequestPath<'_> {
         outline: Outline,
         placed: MappedRequest,
         behind: Vec<Behind>,
-    ) -> CarriedOver {
+    ) -> CarriedOver<'a> {
         let mut under_way = UnderWay::new(self.shared, outline, placed, None, Rc::clone(&self.told));
         let mut next = Vec::with_capacity(behind.len());
         for Behind { outline, placed, link, begun } in behind {
@@ -172,7 +216,10 @@ impl RequestPath<'_> {
             next.push(NextClone { bytes: outline.bytes, link });
         }
         let task = CloneTask::Whole(outline, &next);
-        let carried = answer_by_clone(self.shared, link, self.flow, slot, task, &mut under_way).await;
+        let carried = match self.resting.take() {
+            Some(resting) => resting.answer_by_clone(link, slot, task, &mut under_way).await,
+            None => answer_by_clone(self.shared, link, self.flow, slot, task, &mut under_way).await,
+        };
         if !under_way.all_answered() {
             // Others are before it.
             self.forget();
@@ -182,11 +229,17 @@ impl RequestPath<'_> {
 
     /// The requests behind the first one in the input for which clones can be made ahead: each at a node of its own. That behind
     /// them is foreseen.
-    async fn look_ahead(&mut self, input: &[u8], first: Outline, first_peer: usize) -> Vec<Behind> {
+    async fn look_ahead(
+        &mut self,
+        slot: &Option<ClientConnection>,
+        first: Outline,
+        first_peer: usize,
+    ) -> Vec<Behind> {
         let mut behind = Vec::new();
         let mut peers = vec![first_peer];
         let mut keep_alive = first.keep_alive;
-        let mut left = input.get(first.bytes..).unwrap_or_default();
+        let mut foreseen = None;
+        let mut left = self.input(slot).get(first.bytes..).unwrap_or_default();
         while keep_alive && behind.len() < self.shared.config.ahead && !left.is_empty() {
             let FoundHead::Request(outline) = head::find(left) else { break };
             let placed = self.shared.mapping.place(target_of(left), false, &self.shared.asks).await;
@@ -198,7 +251,7 @@ impl RequestPath<'_> {
                 _ => None,
             };
             let Some(link) = link else {
-                self.foreseen = Some(placed);
+                foreseen = Some(placed);
                 break;
             };
             keep_alive = outline.keep_alive;
@@ -206,6 +259,7 @@ impl RequestPath<'_> {
             left = left.get(outline.bytes..).unwrap_or_default();
             behind.push(Behind { outline, placed, link, begun });
         }
+        self.foreseen = foreseen;
         behind
     }
 
@@ -225,7 +279,7 @@ impl RequestPath<'_> {
 
     /// Sends the beginning of the answer here, and has a clone send the rest.
     async fn answer_in_two(
-        &self,
+        &mut self,
         link: &Rc<PeerLink>,
         slot: &mut Option<ClientConnection>,
         outline: Outline,
@@ -242,7 +296,10 @@ impl RequestPath<'_> {
             Beginning::Begun(begun) => {
                 let task = CloneTask::Rest(&begun);
                 match answer_by_clone(shared, link, self.flow, slot, task, &mut under_way).await {
-                    CarriedOver::Answered { .. } => return begun.then(),
+                    CarriedOver::Answered { resting, .. } => {
+                        self.resting = resting;
+                        return begun.then();
+                    }
                     CarriedOver::Declined(why) => {
                         shared.counters.declined(why);
                         let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };

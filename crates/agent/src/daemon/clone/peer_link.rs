@@ -135,6 +135,7 @@ impl PeerLink {
         let Some(peer) = shared.config.peers.get(self.peer) else { return };
         let CloneConfig { key, name, listen, .. } = &shared.config;
         let own = LinkOpener { key, name, from: listen.ip() };
+        let mut told = None;
         loop {
             match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
                 Ok(Ok((stream, established))) => {
@@ -142,7 +143,7 @@ impl PeerLink {
                     let end = self.run(&shared, stream, established, peer.address).await;
                     tracing::info!(peer = peer.name, "a link to another node ends: {end}");
                 }
-                Ok(Err(why)) => tracing::debug!(peer = peer.name, "no link to another node: {why}"),
+                Ok(Err(why)) => why.tell(&peer.name, &mut told),
                 Err(_) => tracing::debug!(peer = peer.name, "no link to another node: it took too long"),
             }
             sleep(PAUSE).await;

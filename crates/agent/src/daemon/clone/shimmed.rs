@@ -80,8 +80,8 @@ async fn answer_one(
                     None => CarriedOver::Declined(DeclineReason::NoLink),
                 };
                 match carried {
-                    CarriedOver::Answered { keep: true } => return Some(AfterAnswer::KeepAlive),
-                    CarriedOver::Answered { keep: false } | CarriedOver::Closed => {
+                    CarriedOver::Answered { keep: true, .. } => return Some(AfterAnswer::KeepAlive),
+                    CarriedOver::Answered { keep: false, .. } | CarriedOver::Closed => {
                         return Some(AfterAnswer::Close);
                     }
                     CarriedOver::Declined(why) => shared.counters.declined(why),

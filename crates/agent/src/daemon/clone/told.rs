@@ -29,11 +29,10 @@ enum LoadSockets {
     Broadcast(UdpSocket, UdpSocket),
 }
 
-/// What is bound and opened before privileges are given away.
+/// What is bound before privileges are given away.
 pub(super) struct PreparedTold {
     loads: LoadSockets,
     admin: Option<TcpListener>,
-    access_log: Option<(NodeAccessLog, JoinHandle<()>)>,
 }
 
 /// What threads of it need, once there is what they share.
@@ -67,10 +66,10 @@ fn hearing(config: &CloneConfig, hear: SocketAddr) -> Result<UdpSocket, AgentErr
 }
 
 impl PreparedTold {
-    /// Binds and opens what is configured.
+    /// Binds what is configured.
     ///
     /// # Errors
-    /// When an address cannot be listened on, or the access log not be opened.
+    /// When an address cannot be listened on.
     pub(super) fn new(config: &CloneConfig) -> Result<Self, AgentError> {
         let any = SocketAddr::new(config.listen.ip(), 0);
         let loads = match config.loads {
@@ -81,14 +80,20 @@ impl PreparedTold {
         let admin = config.admin.as_ref().map(|admin| {
             listen(admin.address).map_err(|error| AgentError::Listen { address: admin.address, error })
         });
-        let access_log = config.access_log.as_ref().map(NodeAccessLog::open).transpose();
-        let access_log = access_log.map_err(AgentError::AccessLog)?;
-        Ok(Self { loads, admin: admin.transpose()?, access_log })
+        Ok(Self { loads, admin: admin.transpose()? })
     }
 
-    /// What the node shares of it, and what its threads need.
-    pub(super) fn begin(self) -> ((AsksNodes, Option<NodeAccessLog>), BegunTold) {
-        let Self { loads, admin, access_log } = self;
+    /// Opens the access log, whose thread begins. Returns what the node shares, and what its other threads need.
+    ///
+    /// # Errors
+    /// When the log cannot be opened.
+    pub(super) fn begin(
+        self,
+        config: &CloneConfig,
+    ) -> Result<((AsksNodes, Option<NodeAccessLog>), BegunTold), AgentError> {
+        let Self { loads, admin } = self;
+        let access_log = config.access_log.as_ref().map(NodeAccessLog::open).transpose();
+        let access_log = access_log.map_err(AgentError::AccessLog)?;
         let (asks, asked) = match &loads {
             LoadSockets::Poll(_) => {
                 let (asks, asked) = AsksNodes::new();
@@ -98,7 +103,7 @@ impl PreparedTold {
         };
         let (access_log, writer) = access_log.unzip();
         let admin_address = admin.as_ref().and_then(|listener| listener.local_addr().ok());
-        ((asks, access_log), BegunTold { loads, asked, admin, admin_address, writer })
+        Ok(((asks, access_log), BegunTold { loads, asked, admin, admin_address, writer }))
     }
 }
 

@@ -167,6 +167,7 @@ impl Request {
             dynamic: &config.target.dynamic,
             classes: config.classes.as_ref(),
             fields: config.limits.fields,
+            own: &|| accepted.local.get(),
             peer: accepted.peer_text.as_bytes(),
             trusted: accepted.trusted,
             forwarded: &config.forwarded,

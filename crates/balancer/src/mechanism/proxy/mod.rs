@@ -93,7 +93,6 @@ impl<B: BackendIo> Proxy<B> {
         }
         let on_trial = request.account.is_on_trial();
         let first_byte = trial::first_byte(request.config.timeouts.first_byte, on_trial, &backend);
-        let date = request.worker.date();
         let mut response = request.worker.response_buffer();
         let secure = request.accepted.way.secure;
         let sticky = request.config.sticky.as_ref();
@@ -114,7 +113,8 @@ impl<B: BackendIo> Proxy<B> {
             framing: request.framing,
             out: &mut scratch.out,
             response: &mut response,
-            date: &date,
+            worker: request.worker,
+            accepted: request.accepted,
             keep: request.keep,
             stalling,
             trial,

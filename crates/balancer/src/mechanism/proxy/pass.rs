@@ -3,6 +3,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use super::relay::Relay;
 use super::relay_failed::RelayFailed;
 use super::tunnel::ByteTunnel;
 use super::upload::{Upload, UploadFailed};
+use crate::accepted::Accepted;
 use crate::ejection::TrialEnd;
 use crate::http::coding::ResponseCompression;
 use crate::http::head_end::{HeadEnd, HeadScan};
@@ -32,6 +34,7 @@ use crate::net::write::poll_write_all;
 use crate::passed_content::PassedContent;
 use crate::stalling::Stalling;
 use crate::trial::BackendTrial;
+use crate::worker::Worker;
 
 /// Interim responses that are passed on for one request.
 const MOST_INTERIM: u32 = 32;
@@ -50,8 +53,10 @@ pub(crate) struct Exchange<'a, C> {
     /// For the response's head.
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) response: &'a mut Buffer,
-    pub(crate) date: &'a [u8],
-    /// Whether the front-end wants to keep the client's connection.
+    /// Tells the time for the response's head.
+    pub(crate) worker: &'a Worker,
+    pub(crate) accepted: &'a Accepted,
+    /// Whether the front-end wants to keep the client's connection, unless it is to close meanwhile.
     pub(crate) keep: bool,
     /// Told when only the client is waited for.
     pub(crate) stalling: Stalling<'a>,
@@ -90,7 +95,8 @@ impl<C: Halves> Exchange<'_, C> {
             deadline: self.deadline,
             config: self.config,
             head: self.head,
-            date: self.date,
+            worker: self.worker,
+            accepted: self.accepted,
             keep: self.keep,
             first_byte: self.first_byte,
             began_ms: self.deadline.now_ms(),
@@ -169,7 +175,8 @@ struct Waiting<'a> {
     deadline: &'a Deadline,
     config: &'a Config,
     head: &'a RequestHead,
-    date: &'a [u8],
+    worker: &'a Worker,
+    accepted: &'a Accepted,
     keep: bool,
     first_byte: Duration,
     /// The worker's time when the request began to be sent.
@@ -197,16 +204,17 @@ impl Waiting<'_> {
             let length = self.head_end(upload, from, response, stalling, asked_ms).await?;
             out.clear();
             let has_room = || self.has_room_to_compress();
+            let is_closing = self.accepted.closing.load(Ordering::Relaxed);
             let context = response::ResponseContext {
                 fields: self.config.limits.fields,
                 to_head: self.head.is_head,
                 upgrade: self.head.upgrade,
                 client: self.head.version,
-                keep_client: self.keep && upload.is_done(),
+                keep_client: self.keep && !is_closing && upload.is_done(),
                 edits: self.config.taken.as_ref().map_or(&[], |route| &route.response_fields),
                 more: self.more,
                 compression: self.compression(&has_room),
-                date: self.date,
+                date: &self.worker.date(),
             };
             let head = response::rewrite(&response.data()[..length], &context, out)?;
             if let Some(loads) = self.loads {

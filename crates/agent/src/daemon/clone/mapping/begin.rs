@@ -37,16 +37,23 @@ fn nodes(config: &CloneConfig) -> Vec<(String, NodePlace)> {
     nodes
 }
 
-pub(super) fn begin(config: &CloneConfig) -> Result<Begun, AgentError> {
+/// Without a log, and what a log of it begins with.
+pub(super) fn core(config: &CloneConfig) -> Result<(Begun, RunHeader), AgentError> {
     works_here(config)?;
     let nodes = nodes(config);
     let header = header(config, &nodes);
     let wrong = |error: plimsoll_decisions::HeaderError| AgentError::Config(error.to_string());
-    let mut core = header.core(None).map_err(wrong)?;
+    let core = header.core(None).map_err(wrong)?;
     if core.metrics_interval().is_some() {
         let what = "it needs host metrics of back-ends, which nodes do not gather";
         return Err(AgentError::Config(format!("--clone-policy {}: {what}", config.policy.spec.name)));
     }
+    Ok((Begun { core, nodes }, header))
+}
+
+/// With the decision log, if there is to be one.
+pub(super) fn begin(config: &CloneConfig) -> Result<Begun, AgentError> {
+    let (mut begun, header) = core(config)?;
     if let Some(directory) = &config.decision_log {
         let log = LogConfig {
             directory: directory.clone(),
@@ -57,9 +64,9 @@ pub(super) fn begin(config: &CloneConfig) -> Result<Begun, AgentError> {
         let mut log = LogWitness::open(&log)
             .map_err(|error| AgentError::DecisionLog { directory: directory.clone(), error })?;
         log.run_started(&header, Time::ZERO);
-        *core.witness_mut() = Some(log);
+        *begun.core.witness_mut() = Some(log);
     }
-    Ok(Begun { core, nodes })
+    Ok(begun)
 }
 
 fn header(config: &CloneConfig, nodes: &[(String, NodePlace)]) -> RunHeader {

@@ -1,0 +1,52 @@
+/*
+ * The least packet router: packets of clients whose connections are at the clone's node go there; two MAC addresses are written.
+ * For comparison alone.
+ *
+ * Given by the compiler's options: OWN_MAC and CLONE_MAC (six bytes in braces).
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/pkt_cls.h>
+#include <linux/tcp.h>
+
+/* What libbpf's headers say, which need not be installed. */
+#define SEC(name) __attribute__((section(name), used))
+#define __uint(name, value) int (*name)[value]
+#define __type(name, value) typeof(value) *name
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
+static long (*bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)BPF_FUNC_redirect;
+static long (*bpf_skb_pull_data)(struct __sk_buff *skb, __u32 len) = (void *)BPF_FUNC_skb_pull_data;
+
+/* By the client's address and port. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__uint(pinning, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} least_cloned SEC(".maps");
+
+SEC("classifier")
+int least_router(struct __sk_buff *skb)
+{
+	static const __u8 own_mac[6] = OWN_MAC, clone_mac[6] = CLONE_MAC;
+
+	bpf_skb_pull_data(skb, sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct tcphdr));
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ethhdr *eth = data;
+	struct iphdr *ip = (void *)(eth + 1);
+	struct tcphdr *tcp = (void *)(ip + 1);
+
+	if ((void *)(tcp + 1) > end || eth->h_proto != __builtin_bswap16(ETH_P_IP) || ip->ihl != 5 || ip->protocol != IPPROTO_TCP)
+		return TC_ACT_OK;
+	__u64 client = (__u64)ip->saddr << 16 | tcp->source;
+	if (!bpf_map_lookup_elem(&least_cloned, &client))
+		return TC_ACT_OK;
+	__builtin_memcpy(eth->h_dest, clone_mac, 6);
+	__builtin_memcpy(eth->h_source, own_mac, 6);
+	return bpf_redirect(skb->ifindex, 0);
+}
+
+char LICENSE[] SEC("license") = "GPL";
