@@ -28,6 +28,7 @@ mod registry;
 mod request;
 mod rng;
 mod saved;
+mod share_turn;
 mod shortest_queue;
 mod size_based;
 mod size_bins;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
 use sha2::{Digest as _, Sha256};
 
 use crate::file_error::TlsFileError;
@@ -15,6 +16,7 @@ pub struct TrustedAuthorities {
     /// Where they are.
     pub file: PathBuf,
     pub(crate) roots: Arc<RootCertStore>,
+    pub(crate) certificates: Arc<[CertificateDer<'static>]>,
     digest: [u8; 32],
 }
 
@@ -26,13 +28,15 @@ impl TrustedAuthorities {
     pub fn read(file: &Path) -> Result<Self, TlsFileError> {
         let bytes = pem::contents(file)?;
         let mut roots = RootCertStore::empty();
-        for certificate in pem::certificates(file, &bytes)? {
-            roots.add(certificate).map_err(|error| {
+        let certificates = pem::certificates(file, &bytes)?;
+        for certificate in &certificates {
+            roots.add(certificate.clone()).map_err(|error| {
                 let remedy = "name a PEM file with certificates of authorities alone";
                 TlsFileError::of(file, format!("has a certificate that cannot be a root: {error}"), remedy)
             })?;
         }
-        Ok(Self { file: file.to_owned(), roots: Arc::new(roots), digest: Sha256::digest(&bytes).into() })
+        let (roots, certificates) = (Arc::new(roots), certificates.into());
+        Ok(Self { file: file.to_owned(), roots, certificates, digest: Sha256::digest(&bytes).into() })
     }
 }
 

@@ -11,6 +11,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 use crate::authorities::TrustedAuthorities;
 use crate::certificate::Certificate;
+use crate::server_verifier::ByAuthorities;
 
 /// How back-ends are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +45,10 @@ impl ClientTls {
         let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
         let builder = match &check {
             ServerCheck::By(authorities) => {
-                builder.with_webpki_verifier(verifier(&authorities.roots, provider)?)
+                let by_webpki = verifier(&authorities.roots, provider)?;
+                let named = Arc::clone(&authorities.certificates);
+                let verifier = Arc::new(ByAuthorities { by_webpki, named });
+                builder.dangerous().with_custom_certificate_verifier(verifier)
             }
             ServerCheck::BySystem => {
                 builder.with_webpki_verifier(verifier(&Arc::new(system_roots()?), provider)?)

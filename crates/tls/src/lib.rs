@@ -15,6 +15,7 @@ mod pem;
 mod server_config;
 mod server_name;
 mod server_names;
+mod server_verifier;
 
 pub use authorities::TrustedAuthorities;
 pub use certificate::{Certificate, CertificateFiles};

@@ -278,6 +278,10 @@ async fn serve_http2<M: Mechanism>(
             async move |given: GivenStream| {
                 let GivenStream { mut stream, accepted, open } = given;
                 client::serve_stream(&service, &mut stream, &accepted).await;
+                if stream.awaits_rest() {
+                    // On the heap, as it is rare, and each task has room for all that it does.
+                    Box::pin(stream.linger()).await;
+                }
                 drop(open);
             }
         });

@@ -226,13 +226,10 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
                 return self.refuse_head(RequestRefusal::of(508, PLACED), scratch).await;
             }
         }
-        let raw = &scratch.input.data()[..length];
-        let config = routing.as_ref().map_or(&self.config, |routing| &routing.routed(head.route).config);
-        head.session = sessions::told_before_edits(raw, config);
-        self.keep_raw(raw);
-        scratch.input.consume(length);
         let answer = routing.as_ref().and_then(|routing| self.enter(routing, &head, &scratch.head));
         drop(routing);
+        self.keep_raw(&scratch.input.data()[..length], &mut head);
+        scratch.input.consume(length);
         if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
             && length > most
         {
@@ -381,11 +378,12 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         }
     }
 
-    /// Keeps a request's head as it came, where the connection may leave with it.
-    fn keep_raw(&mut self, head: &[u8]) {
+    /// Keeps a request's head as it came, where the connection may leave with it, and what it says of a session.
+    fn keep_raw(&mut self, raw: &[u8], head: &mut RequestHead) {
+        head.session = sessions::told_before_edits(raw, &self.config);
         self.raw.clear();
         if self.service.mechanism.moves_connections() && !std::mem::take(&mut self.start.stays) {
-            self.raw.extend_from_slice(head);
+            self.raw.extend_from_slice(raw);
         }
     }
 }

@@ -140,20 +140,29 @@ pub(crate) fn rewrite(
     write_line(method, &form, taken, out);
     head.line = Span { start: 0, end: out.len() as u32 };
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    match host.is_empty().then(|| (context.own)()).flatten() {
-        Some(own) => push(out, b"Host", own.to_string().as_bytes()),
-        None => push(out, b"Host", host),
-    }
+    write_host(host, context, out);
     let edits = taken.map_or(&[][..], |route| &route.request_fields);
     write_fields((request.headers, edits), &facts, context, &mut head, out);
     head.forwarded_for = write_forwarding(&facts.forwarded, host, version, context, out);
     write_framing(&head, method, out);
-    if let Some(protocol) = upgrade {
+    write_upgrade(upgrade, out);
+    out.extend_from_slice(b"\r\n");
+    Ok(head)
+}
+
+fn write_upgrade(protocol: Option<&[u8]>, out: &mut Vec<u8>) {
+    if let Some(protocol) = protocol {
         push(out, b"Connection", b"Upgrade");
         push(out, b"Upgrade", protocol);
     }
-    out.extend_from_slice(b"\r\n");
-    Ok(head)
+}
+
+/// A back-end needs a host by HTTP/1.1: where the client has named none, it is the address to which that has connected.
+fn write_host(host: &[u8], context: &RequestContext<'_>, out: &mut Vec<u8>) {
+    match host.is_empty().then(|| (context.own)()).flatten() {
+        Some(own) => push(out, b"Host", own.to_string().as_bytes()),
+        None => push(out, b"Host", host),
+    }
 }
 
 /// What the fields say, as far as it concerns the front-end.

@@ -3,11 +3,13 @@
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::Request;
+use tokio::io::AsyncReadExt as _;
 
 use super::incoming::{IncomingText, broken};
 use super::meter::FrameAccount;
@@ -16,6 +18,10 @@ use super::stream::{StreamEnd, StreamText};
 use super::text::{self, ReadHead, TextFraming};
 use crate::net::halves::ClientIo;
 use crate::net::shared_halves::SharedHalves;
+
+/// How long a client that sends on after its answer is listened to, and for how many bytes.
+const LINGER: Duration = Duration::from_millis(200);
+const LINGER_BYTES: usize = 1 << 20;
 
 /// The front-end's end of a stream that a client has opened.
 pub(crate) struct AnswersClient {
@@ -108,6 +114,30 @@ pub(super) fn client_stream(
         interim_bytes: 0,
     };
     Ok(SharedHalves::new(StreamText::new(end, incoming)))
+}
+
+impl ClientStreamText {
+    /// Whether the answer is out, and more of the request is to come.
+    pub(crate) fn awaits_rest(&self) -> bool {
+        self.state().awaits_rest()
+    }
+
+    /// Reads what the client still sends, for a while. The stream is reset when it is dropped: a client that gets that together with
+    /// the answer, as curl before version 8, takes the answer for failed.
+    pub(crate) async fn linger(&mut self) {
+        let rest = async {
+            let mut buffer = vec![0; 16 << 10];
+            let mut left_bytes = LINGER_BYTES;
+            while left_bytes > 0 {
+                match self.read(&mut buffer).await {
+                    Ok(0) | Err(_) => return,
+                    Ok(count) => left_bytes = left_bytes.saturating_sub(count),
+                }
+            }
+        };
+        // Whether it has ended or not.
+        let _ = tokio::time::timeout(LINGER, rest).await;
+    }
 }
 
 impl ClientIo for ClientStreamText {

@@ -57,6 +57,14 @@ impl IncomingText {
         matches!(self.reading, Reading::Head) && self.text.is_empty()
     }
 
+    /// Whether the peer has not ended its message yet.
+    pub(super) fn is_unfinished(&self) -> bool {
+        match &self.reading {
+            Reading::Content(body) | Reading::Trailers(body) => !body.is_end_stream(),
+            Reading::Head | Reading::Over => false,
+        }
+    }
+
     /// Reads into `room`; nothing is the end.
     ///
     /// # Errors

@@ -47,6 +47,11 @@ impl<E: StreamEnd> StreamText<E> {
         &self.end
     }
 
+    /// Whether the message that goes is out, and more of the one that comes is to come.
+    pub(super) fn awaits_rest(&self) -> bool {
+        self.outgoing.is_over() && self.incoming.is_unfinished()
+    }
+
     pub(super) fn reset(&mut self) {
         if self.outgoing.is_over() {
             return;

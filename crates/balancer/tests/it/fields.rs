@@ -1,5 +1,9 @@
 //! Fields that are removed, added to and passed on, both ways.
 
+use std::time::Duration;
+
+use plimsoll_testkit::{Why, pace};
+
 use super::common::FrontEnd;
 use super::common::origin::Origin;
 use super::common::strict::Message;
@@ -73,9 +77,11 @@ fn forwarding_fields() {
         client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
         client.response("GET");
         let got = origin.take().remove(0);
+        // Where it has connected, as servers refuse an empty host.
+        let address = front_end.address(0).to_string();
         assert_eq!(
             (got.one("via"), got.one("host"), got.one("x-forwarded-host")),
-            (Some("1.0 plimsoll"), Some(""), None)
+            (Some("1.0 plimsoll"), Some(&*address), None)
         );
     }
 }
@@ -100,4 +106,27 @@ fn the_field_forwarded_is_written_for_a_chain_of_front_ends() {
     ));
     assert_eq!(client.get("/").status(), 200);
     assert_eq!(origin.take()[0].all("forwarded"), ["for=127.0.0.1;host=a;proto=http"]);
+}
+
+/// A response tells when it was made, not when it was asked for.
+#[test]
+fn a_late_response_has_its_own_date() {
+    let (asked, is_asked) = std::sync::mpsc::channel();
+    let (answer, answers) = std::sync::mpsc::channel();
+    let (asked, answers) = (std::sync::Mutex::new(asked), std::sync::Mutex::new(answers));
+    let origin = Origin::answering(move |_| {
+        asked.lock().unwrap().send(()).unwrap();
+        answers.lock().unwrap().recv().unwrap();
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec()
+    });
+    let front_end = FrontEnd::new(&[origin.address], "");
+    let (mut client, mut other) = (front_end.client(), front_end.client());
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    is_asked.recv().unwrap();
+    other.send("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let asked_at = other.response("TRACE").one("date").unwrap().to_owned();
+    // Dates have whole seconds.
+    pace(Duration::from_millis(1_100), Why::TimeIsUp);
+    answer.send(()).unwrap();
+    assert_ne!(client.response("GET").one("date"), Some(&*asked_at));
 }

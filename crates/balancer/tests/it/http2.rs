@@ -217,6 +217,24 @@ fn answers_of_every_kind_pass() {
     });
 }
 
+/// Clients take an answer that comes together with a reset for a failed one.
+#[test]
+fn an_answer_to_a_request_that_goes_on_comes_without_a_reset() {
+    let origin = Origin::echo();
+    let front_end = FrontEnd::new(&[origin.address], "[limits]\nbody = \"1KiB\"\n");
+    run(async {
+        let client = connect(front_end.address(0)).await;
+        let (answer, mut body) = send(&client, request("POST", "/"), false).await;
+        send_piece(&mut body, Bytes::from(noise(2_000, 1))).await;
+        assert_eq!(read(answer.await.unwrap()).await.unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);
+        let reset = std::future::poll_fn(|cx| body.poll_reset(cx));
+        assert!(tokio::time::timeout(Duration::from_millis(50), reset).await.is_err(), "no reset yet");
+        // One that does not end is reset at last.
+        let reset = std::future::poll_fn(|cx| body.poll_reset(cx)).await;
+        assert_eq!(reset.unwrap(), h2::Reason::NO_ERROR);
+    });
+}
+
 #[test]
 fn what_http_1_would_misread_is_refused() {
     let origin = Origin::echo();

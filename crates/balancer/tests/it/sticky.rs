@@ -56,6 +56,24 @@ fn sessions_stay_and_move_when_their_back_end_goes() {
     }
 }
 
+/// What back-ends get of it is another matter.
+#[test]
+fn sessions_are_what_clients_say_where_a_route_changes_cookies() {
+    for edit in ["remove Cookie", "set Cookie: sid=0123456789abcdef"] {
+        let origins = [named("b0"), named("b1")];
+        let of_all: Vec<&Origin> = origins.iter().collect();
+        let tables = format!(
+            "[policy]\nname = \"round_robin\"\n[sticky]\ncookie = \"sid\"\n[[route]]\npath = \"/x\"\nrequest_fields = [\"{edit}\"]\n"
+        );
+        let rig = Rig::new(&of_all, &tables);
+        let (first, set) = ask(&rig, None);
+        let cookie = value(&set.unwrap());
+        for _ in 0..5 {
+            assert_eq!(ask(&rig, Some(&cookie)), (first.clone(), None), "{edit}");
+        }
+    }
+}
+
 #[test]
 fn a_drained_back_end_keeps_its_sessions_for_a_while() {
     let origins = [named("b0"), named("b1")];

@@ -7,6 +7,9 @@
 //! n <- among the back-ends with the least load / weight, the first after the last one chosen
 //! send r to n
 //! ```
+//!
+//! The paper's back-ends are equal. Where weights differ, turns are in proportion to them, among the back-ends that have not their
+//! share of the load yet ([`crate::share_turn`]).
 
 use crate::cluster::ClusterView;
 use crate::decision::{Decision, assign_or_reject};
@@ -16,6 +19,7 @@ use crate::policy::Capabilities;
 use crate::policy::Policy;
 use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::Request;
+use crate::share_turn::ShareTurn;
 use crate::time::Time;
 use crate::turn::Turn;
 
@@ -23,11 +27,16 @@ use crate::turn::Turn;
 #[derive(Default)]
 pub struct WeightedRoundRobin {
     turn: Turn,
+    /// Where weights differ.
+    shares: ShareTurn,
 }
 
 impl Policy for WeightedRoundRobin {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
-        assign_or_reject(self.turn.next(view))
+        assign_or_reject(match view.is_uniform() {
+            true => self.turn.next(view),
+            false => self.shares.next(view),
+        })
     }
 }
 

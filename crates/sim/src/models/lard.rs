@@ -9,8 +9,8 @@
 //!   the CPU when the block has been read, and overlaps the reading of the next.
 //! - A request for a file under read joins that read: it gets the blocks read so far at once, the others as they come.
 //! - A file enters the cache when it has been read to its end. CPU and transfer costs are linear in bytes.
-//! - Requests without a body (HEAD, 304) take establishment and teardown only. A service time in the trace is CPU time
-//!   on top of establishment. Dynamic requests touch neither cache nor disk, unless `cached_results` says that their results are kept
+//! - Requests without a body (HEAD, 304) take establishment and teardown only. The service time that a trace gives of
+//!   a dynamic request is CPU time on top of establishment; that of a stored document is ignored. Dynamic requests touch neither cache nor disk, unless `cached_results` says that their results are kept
 //!   (section 8: what can be cached of them gains by locality, too). Then one whose result is in the cache takes no service time.
 
 use plimsoll_cache::Cache;
@@ -25,8 +25,8 @@ use crate::config::CacheConfig;
 use crate::model::{JobId, Model, ModelContext, ModelEvent, Usage};
 use crate::workload::{SimRequest, Targets};
 
-/// The most blocks of one file, about; reached at 46 GB with blocks of 44 KB.
-const MOST_BLOCKS: u64 = 1 << 20;
+/// The most blocks of one file, about; reached at 5.8 MB with blocks of 44 KiB. Each block is two events.
+const MOST_BLOCKS: u64 = 1 << 7;
 
 const CPU: u8 = 0;
 const DISK: u8 = 1;
@@ -285,14 +285,17 @@ impl Model for LardModel<'_> {
         request: &SimRequest,
         context: &mut ModelContext<'_>,
     ) -> Nanos {
+        // Of a stored document it is how long another server took, its disk and its clients included.
+        let dynamic = request.kind == Kind::Dynamic;
+        let service = if dynamic { request.service } else { Nanos::ZERO };
         let task = Task {
             job,
             target: request.target,
             step: CpuStep::Connect,
-            dynamic: request.kind == Kind::Dynamic,
+            dynamic,
             computed: false,
             bytes: request.size_bytes,
-            extra: request.service,
+            extra: service,
         };
         if self.params.tells_hits > 0 {
             self.hits.resize(self.hits.len().max(job as usize + 1), None);
@@ -300,7 +303,7 @@ impl Model for LardModel<'_> {
         }
         let costs = &self.costs;
         let cached = task.dynamic && self.params.cached_results > 0 && task.bytes > 0;
-        let service = if cached { Nanos::ZERO } else { request.service };
+        let service = if cached { Nanos::ZERO } else { service };
         let alone = costs.connect + service + costs.transmit(request.size_bytes) + costs.teardown;
         let node = &mut self.nodes[backend.index()];
         if node.cpu.is_none() {

@@ -5,9 +5,8 @@ use plimsoll_datapath::tcp::TcpState;
 
 use super::super::client::ClientConnection;
 use super::super::head::{self, FoundHead};
-use super::cloning::{CarriedOver, Cloning, Entered};
+use super::cloning::{CarriedOver, Cloning, Entered, Resting};
 use super::counters::CloneCounters;
-use super::resting::Resting;
 
 /// The most bytes of held packets that need not pass the kernel.
 const MOST_TAKEN_BYTES: usize = 16 << 10;

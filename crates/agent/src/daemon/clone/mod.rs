@@ -26,6 +26,7 @@ mod cloning;
 mod config;
 mod counters;
 mod doubts;
+mod following;
 pub(super) mod frames;
 mod fresh;
 mod going_on;

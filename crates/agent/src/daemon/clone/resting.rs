@@ -1,23 +1,14 @@
-//! An original between two requests of which clones have answered the first, while it is not known who answers the second.
-//!
-//! Its socket is still frozen at the numbers that it had before the first, and its packets are held. If another clone is to answer,
-//! that needs no socket here: all that its state takes is known from the client's packets.
+//! An original that rests between two requests: if another clone is to answer, that needs no socket here, as all that its state
+//! takes is known from the client's packets.
 
 use std::rc::Rc;
 use std::time::Instant;
 
 use super::super::client::ClientConnection;
 use super::super::head::Outline;
-use super::cloning::{CarriedOver, CloneTask, Cloning};
+use super::cloning::{CarriedOver, CloneTask, Cloning, Resting};
 use super::peer_link::PeerLink;
 use super::under_way::UnderWay;
-
-/// See the module's documentation. Dropped, the client is reset.
-pub(super) struct Resting<'a> {
-    cloning: Cloning<'a>,
-    /// Of the request at the start of its input.
-    pub(super) outline: Outline,
-}
 
 impl<'a> Resting<'a> {
     /// What was read of `cloning` begins with this request; it is where clones have brought the connection.
