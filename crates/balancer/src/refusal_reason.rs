@@ -70,7 +70,7 @@ reasons! {
         "see that back-ends listen and are reachable; `limits.retries` says how many are tried, `timeouts.connect` for how long";
     NotHandedOff "not_handed_off" "503"
         "the request could not be handed off, and must not be proxied"
-        "look at `plimsoll_backend_links`, or set `handoff.fallback = true`";
+        "look at `plimsoll_backend_links`, or set `handoff.fallback = \"proxy\"`";
     BackendClosed "backend_closed" "502"
         "the back-end closed the connection before its answer"
         "look at the back-end's log; it should keep idle connections for longer than `timeouts.backend_idle`";

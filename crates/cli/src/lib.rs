@@ -3,6 +3,14 @@
 //! Results go to standard output, progress and messages to standard error. Exit codes: 0 success, 1 failure, 2 wrong
 //! usage.
 
+/// As the standard library's, but without a panic where nobody reads standard error any more.
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod class_file;
 mod commands;
 mod error;

@@ -20,14 +20,15 @@ use super::text::{self, ReadHead, TextFraming, WebSocketKey};
 /// A stream to a back-end, which its request opens.
 pub(crate) type BackendStreamText = RefCell<StreamText<AsksBackend>>;
 
-/// A stream by these requests; its connection counts it by `one_more`.
+/// A stream by these requests; its connection counts it by `one_more`, and was opened for it if `is_first`.
 pub(super) fn backend_stream(
     requests: SendRequest<Bytes>,
     scheme: &'static str,
     one_more: Arc<()>,
+    is_first: bool,
 ) -> BackendStreamText {
     RefCell::new(StreamText::new(
-        AsksBackend { requests, scheme, asked: Asked::Nothing, _one_more: one_more },
+        AsksBackend { requests, scheme, asked: Asked::Nothing, is_first, _one_more: one_more },
         IncomingText::new(),
     ))
 }
@@ -52,6 +53,8 @@ pub(crate) struct AsksBackend {
     requests: SendRequest<Bytes>,
     scheme: &'static str,
     asked: Asked,
+    /// Whether its connection was opened for it.
+    pub(crate) is_first: bool,
     /// By which its connection counts its streams.
     _one_more: Arc<()>,
 }

@@ -51,9 +51,9 @@ impl Shared {
             && !matches!(self.requests.poll_ready(&mut cx), Poll::Ready(Err(_)))
     }
 
-    fn stream(&self) -> BackendStreamText {
+    fn stream(&self, is_first: bool) -> BackendStreamText {
         let scheme = if self.backend.tls.is_some() { "https" } else { "http" };
-        backend_stream(self.requests.clone(), scheme, Arc::clone(&self.streams))
+        backend_stream(self.requests.clone(), scheme, Arc::clone(&self.streams), is_first)
     }
 
     fn streams(&self) -> usize {
@@ -122,7 +122,7 @@ impl Http2Connections {
         }
         let (backend, streams) = (Arc::clone(backend), Arc::default());
         let shared = Shared { backend, requests, turns, streams, busy_ms: u64::MAX };
-        let stream = shared.stream();
+        let stream = shared.stream(true);
         held(&self.shared).push(shared);
         Ok(stream)
     }
@@ -133,7 +133,7 @@ impl Http2Connections {
         let found = all.iter_mut().find(|shared| Arc::ptr_eq(&shared.backend, backend) && shared.has_room());
         found.map(|shared| {
             shared.busy_ms = u64::MAX;
-            shared.stream()
+            shared.stream(false)
         })
     }
 

@@ -43,7 +43,7 @@ impl<E: StreamEnd> StreamText<E> {
     }
 
     /// This end of the stream.
-    pub(super) fn end(&self) -> &E {
+    pub(crate) fn end(&self) -> &E {
         &self.end
     }
 

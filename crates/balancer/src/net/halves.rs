@@ -132,6 +132,11 @@ pub(crate) trait BackendIo: Halves + Sized {
     /// Sees to what is shared, from time to time: at this time of the worker, and what is idle for that long.
     fn sweep(_shared: &Self::Shared, _now_ms: u64, _idle: Duration) {}
 
+    /// Whether a connection was opened for it, rather than a stream on one that was there.
+    fn is_new(&self) -> bool {
+        true
+    }
+
     /// Whether it can be used again after a request that ended well.
     fn is_reusable(&self) -> bool {
         true

@@ -62,6 +62,13 @@ impl BackendIo for ToBackend {
         shared.sweep(now_ms, idle);
     }
 
+    fn is_new(&self) -> bool {
+        match self {
+            Self::Plain(_) | Self::Secured(_) => true,
+            Self::Http2(stream) => stream.borrow().end().is_first,
+        }
+    }
+
     fn is_reusable(&self) -> bool {
         !matches!(self, Self::Http2(_))
     }

@@ -78,6 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         ));
     };
     let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
+    privileges::logs_have_a_place(&config, path)?;
     let user = user(&config, path)?;
     if !args.no_resolve {
         resolve(&config, path)?;

@@ -175,4 +175,7 @@ fn the_stress_matrix_has_real_traces() {
         assert!(!output.status.success());
         assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
     }
+    let output = plimsoll(&["reproduce", "robustness", "--quick", "--figure", "traces"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--trace NAME=FILE"), "{}", text(&output.stderr));
 }

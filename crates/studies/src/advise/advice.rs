@@ -186,6 +186,9 @@ pub fn advise(
 
 /// Requests per second at the peak that are to be carried, where that is known.
 fn wanted(question: &AdviseQuestion, facts: &LogFacts) -> Result<Option<f64>, AdviseError> {
+    if facts.duration_s > LONGEST_S {
+        return Err(AdviseError::Span { duration_s: facts.duration_s });
+    }
     let peak_rps = match (question.load, facts.peak_rps) {
         (TargetLoad::Rate(rps), _) => rps,
         (TargetLoad::Times(times), Some(peak_rps)) => times * peak_rps,
@@ -361,6 +364,9 @@ mod tests {
             let error = of(TargetLoad::Rate(wrong), None).unwrap_err().to_string();
             assert!(error.contains("--target-load") && !error.contains("--speed"), "{error}");
         }
+        let since_1970 = LogFacts { duration_s: 1.8e9, ..facts(Some(100.0)) };
+        let error = wanted(&question(), &since_1970).unwrap_err().to_string();
+        assert!(error.contains("20,833 days apart") && !error.contains("--target-load"), "{error}");
         let year = LogFacts { duration_s: 3e7, ..facts(Some(100.0)) };
         let slow = AdviseQuestion { load: TargetLoad::Rate(0.01), ..question() };
         assert!(wanted(&slow, &year).is_err());

@@ -30,6 +30,16 @@ pub enum AdviseError {
         "the log gives no times from which a multiple of its peak would follow; give --target-load in requests per second"
     )]
     NoTimes,
+    /// The log's own times are too far apart.
+    #[error(
+        "the first and the last request of the log are {} days apart, and more than 30 years cannot be simulated: one of the time stamps may be wrong, so \
+         leave its line out",
+        count((*.duration_s / 86_400.0) as u64)
+    )]
+    Span {
+        /// How far apart, in seconds.
+        duration_s: f64,
+    },
     /// What is asked for is not what clusters carry, or would take longer than the simulator counts.
     #[error(
         "--target-load asks for {} requests/s at the peak; expected {LEAST_RPS} to {MOST_RPS} requests/s, and with the log's own times not so few that \

@@ -34,6 +34,9 @@ pub struct FinalFigures {
     /// Seconds that each block of requests took at saturation.
     #[serde(skip)]
     pub block_s: Vec<f64>,
+    /// Seconds that a block takes at least in the mean, as networks send no more.
+    #[serde(skip)]
+    pub least_block_s: f64,
     /// Mean response time of each block of requests at the peak, in seconds.
     #[serde(skip)]
     pub block_response_s: Vec<f64>,
@@ -51,7 +54,7 @@ pub(super) struct FinalSetting {
     pub(super) seed: u64,
 }
 
-/// Runs all policies. No block is shorter than networks allow.
+/// Runs all policies.
 pub(super) fn finals(bench: &AdviseBench<'_>, of: FinalSetting) -> Result<Vec<FinalFigures>, ScenarioError> {
     let plan = |policy, load, seed| RunPlan::new(policy, of.backends, of.memory_bytes, load, seed);
     let mut plans = Vec::new();
@@ -99,7 +102,8 @@ fn figures_of(
         peak_p99_s: mean(peak, |f| f.p99_s),
         own_p99_s: own.map(|figures| figures.p99_s),
         unanswered: peak.iter().map(|figures| figures.unanswered).sum(),
-        block_s: sums(saturated, spans_s).into_iter().map(|block_s| block_s.max(least_s)).collect(),
+        block_s: sums(saturated, spans_s),
+        least_block_s: least_s,
         block_response_s: sums(peak, |points| points.iter().map(|point| point.mean_response_s).collect()),
     }
 }

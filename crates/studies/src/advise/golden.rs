@@ -52,6 +52,7 @@ fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
         unanswered: 0,
         // Every second block is a fifth slower, and the one after it faster.
         block_s: (0..30).map(|block| block_s * if block % 2 == 0 { 1.2 } else { 0.8 }).collect(),
+        least_block_s: 0.0,
         block_response_s: vec![response_s; 30],
     });
     let finals: Vec<FinalFigures> = figures.collect();

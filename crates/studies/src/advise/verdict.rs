@@ -77,8 +77,8 @@ pub fn policy_gain(all: &[FinalFigures], policy: &'static str, over: &'static st
     PolicyGain {
         policy,
         over,
-        capacity: gain(&own.block_s, &other.block_s, seed),
-        response: gain(&own.block_response_s, &other.block_response_s, seed),
+        capacity: gain(&own.block_s, &other.block_s, own.least_block_s, seed),
+        response: gain(&own.block_response_s, &other.block_response_s, 0.0, seed),
     }
 }
 
@@ -155,6 +155,7 @@ pub(super) mod tests {
             own_p99_s: None,
             unanswered: 0,
             block_s: vec![block_s; 30],
+            least_block_s: 0.0,
             block_response_s: vec![response_s; 30],
         }
     }

@@ -158,10 +158,13 @@ impl<B: BackendIo> Proxy<B> {
         }
         let wait = trial::wait(request.config.timeouts.connect, on_trial);
         let opened = self.pool.connect(backend, client, wait).await;
-        let opened = opened.inspect(|_| request.worker.connected(backend)).map_err(|why| match why {
+        let opened = opened.map_err(|why| match why {
             NoConnection::Limit => Failure::NoPlace,
             NoConnection::Failed(error) => Failure::Unreachable(error),
-        });
-        Ok((opened?, false))
+        })?;
+        if opened.stream.is_new() {
+            request.worker.connected(backend);
+        }
+        Ok((opened, false))
     }
 }

@@ -24,6 +24,9 @@ pub(super) fn run(args: &Args, out: Option<&OutDir>) -> Result<(), CliError> {
         return Err(CliError::Usage("--profile and --peak-use are for the study `adaptload`".into()));
     }
     let half = args.figure.as_deref().map(half).transpose()?;
+    if half == Some(Half::Traces) && args.trace.is_empty() {
+        return Err(CliError::Usage("--figure traces: give the traces by --trace NAME=FILE".into()));
+    }
     let setting = MatrixSetting {
         quick: args.quick,
         half,
