@@ -48,15 +48,14 @@ impl Least {
         let macs = [format!("-DOWN_MAC={}", in_c(&own)), format!("-DCLONE_MAC={}", in_c(&clone))];
         let headers = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
         let options = [&["-g", "-target", "bpf", "-c", &headers].map(str::to_owned)[..], &macs].concat();
-        compile(&PACKET_COMPILERS, &options, ROUTER, &run(ORIGINAL).join("least.o"));
-        for node in [ORIGINAL, CLONE] {
+        for (node, way, section) in [(ORIGINAL, "ingress", "classifier"), (CLONE, "egress", "silence")] {
+            compile(&PACKET_COMPILERS, &options, ROUTER, &run(node).join("least.o"));
             compile(&COMPILERS, &[], SOURCE, &run(node).join("least_cloner"));
             tell(&lab, node, &format!("ip addr add {ADDRESS}/32 dev lo"));
+            tell(&lab, node, "tc qdisc add dev eth0 clsact");
+            let program = format!("bpf direct-action object-file /run/least.o section {section}");
+            tell(&lab, node, &format!("tc filter add dev eth0 {way} {program}"));
         }
-        tell(&lab, ORIGINAL, "tc qdisc add dev eth0 clsact");
-        let filter =
-            "filter add dev eth0 ingress bpf direct-action object-file /run/least.o section classifier";
-        tell(&lab, ORIGINAL, &format!("tc {filter}"));
         tell(&lab, Node::Client, &format!("ip neigh replace {ADDRESS} lladdr {own} dev eth0"));
         let link = lab.node(CLONE).unwrap().address().to_string();
         let mut processes = [(CLONE, "clone"), (ORIGINAL, "original")].map(|(node, role)| {

@@ -49,4 +49,19 @@ int least_router(struct __sk_buff *skb)
 	return bpf_redirect(skb->ifindex, 0);
 }
 
+/* At the clone's node: a packet that comes after a clone has gone is nobody's there, and its client is not told so. */
+SEC("silence")
+int least_silence(struct __sk_buff *skb)
+{
+	bpf_skb_pull_data(skb, sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct tcphdr));
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ethhdr *eth = data;
+	struct iphdr *ip = (void *)(eth + 1);
+	struct tcphdr *tcp = (void *)(ip + 1);
+
+	if ((void *)(tcp + 1) > end || eth->h_proto != __builtin_bswap16(ETH_P_IP) || ip->ihl != 5 || ip->protocol != IPPROTO_TCP)
+		return TC_ACT_OK;
+	return tcp->rst ? TC_ACT_SHOT : TC_ACT_OK;
+}
+
 char LICENSE[] SEC("license") = "GPL";
