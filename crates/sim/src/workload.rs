@@ -39,15 +39,11 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Targets with these identities, document sizes and request counts. Equal counts rank by a hash of the identity: by first appearance, turns
-    /// among as many back-ends as disks would send all of a back-end's documents to one of its disks.
+    /// Targets with these identities, document sizes and request counts; equal counts rank by number.
     #[must_use]
     pub fn new(id: Vec<TargetId>, size_bytes: Vec<u64>, requests: &[u64]) -> Self {
         let mut order: Vec<u32> = (0..id.len() as u32).collect();
-        order.sort_by_key(|&t| {
-            let count = requests.get(t as usize).copied().unwrap_or(0);
-            (std::cmp::Reverse(count), spread(id[t as usize]), t)
-        });
+        order.sort_by_key(|&t| (std::cmp::Reverse(requests.get(t as usize).copied().unwrap_or(0)), t));
         let mut rank = vec![0; id.len()];
         for (place, &target) in order.iter().enumerate() {
             rank[target as usize] = place as u32;
@@ -66,13 +62,6 @@ impl Targets {
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
     }
-}
-
-/// A number in which nothing of the order of identities is left (the finalizer of SplitMix64).
-fn spread(id: TargetId) -> u64 {
-    let mixed = (id.0 ^ id.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }
 
 /// How requests arrive at the front-end.

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The paper's back-ends are equal. Where weights differ, turns are in proportion to them, among the back-ends that have not their
-//! share of the load yet ([`crate::share_turn`]).
+//! share of the load yet.
 
 use crate::cluster::ClusterView;
 use crate::decision::{Decision, assign_or_reject};

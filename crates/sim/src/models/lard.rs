@@ -185,7 +185,7 @@ impl<'t> LardModel<'t> {
 
     fn begin_read(&mut self, b: u16, task: Task, context: &mut ModelContext<'_>) {
         let size_bytes = self.targets.size_bytes[task.target as usize].max(task.bytes);
-        let unit = self.targets.rank[task.target as usize] % self.params.disks;
+        let unit = disk_of(self.targets.rank[task.target as usize], self.params.disks);
         let node = &mut self.nodes[usize::from(b)];
         node.read_count += 1;
         let slot = node.free_reads.pop().unwrap_or_else(|| {
@@ -275,6 +275,17 @@ impl<'t> LardModel<'t> {
         }
         self.evicted.clear();
     }
+}
+
+/// The disk of the file with this rank: each round of as many files as there are disks gives one to each of them, and begins at a disk
+/// that nothing but the round's number decides. If all began at the first, policies that take turns would send all files of a back-end to
+/// one of its disks, where there are as many disks as back-ends.
+fn disk_of(rank: u32, disks: u32) -> u32 {
+    let (round, place) = (rank / disks, rank % disks);
+    // The finalizer of MurmurHash3.
+    let mixed = (round ^ round >> 16).wrapping_mul(0x85eb_ca6b);
+    let mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
+    ((mixed ^ mixed >> 16) % disks + place) % disks
 }
 
 impl Model for LardModel<'_> {
