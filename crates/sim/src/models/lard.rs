@@ -17,7 +17,7 @@ use plimsoll_cache::Cache;
 use plimsoll_policy::{BackendId, Kind, Nanos, Time};
 
 use super::global_memory::GlobalMemory;
-use super::lard_backend::{CpuStep, Disk, FileRead, LardBackend, Task};
+use super::lard_backend::{CpuStep, Disk, FileRead, LardBackend, Task, disk_of};
 pub use super::lard_costs::LardModelParams;
 use super::lard_costs::{Costs, linear};
 pub use super::lard_specs::{GLOBAL_MEMORY_SPEC, SPEC};
@@ -275,17 +275,6 @@ impl<'t> LardModel<'t> {
         }
         self.evicted.clear();
     }
-}
-
-/// The disk of the file with this rank: each round of as many files as there are disks gives one to each of them, and begins at a disk
-/// that nothing but the round's number decides. If all began at the first, policies that take turns would send all files of a back-end to
-/// one of its disks, where there are as many disks as back-ends.
-fn disk_of(rank: u32, disks: u32) -> u32 {
-    let (round, place) = (rank / disks, rank % disks);
-    // The finalizer of MurmurHash3.
-    let mixed = (round ^ round >> 16).wrapping_mul(0x85eb_ca6b);
-    let mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
-    ((mixed ^ mixed >> 16) % disks + place) % disks
 }
 
 impl Model for LardModel<'_> {

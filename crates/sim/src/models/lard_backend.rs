@@ -90,9 +90,39 @@ impl LardBackend {
     }
 }
 
+/// The disk of the file with this rank: each round of as many files as there are disks gives one to each of them, and begins at a disk
+/// that nothing but the round's number decides. If all began at the first, policies that take turns would send all files of a back-end to
+/// one of its disks, where there are as many disks as back-ends.
+pub(super) fn disk_of(rank: u32, disks: u32) -> u32 {
+    let (round, place) = (rank / disks, rank % disks);
+    // The finalizer of MurmurHash3.
+    let mixed = (round ^ round >> 16).wrapping_mul(0x85eb_ca6b);
+    let mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
+    ((mixed ^ mixed >> 16) % disks + place) % disks
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn rounds_give_a_file_to_each_disk_and_turns_meet_all_disks() {
+        for disks in [1, 2, 7, 8, 64] {
+            let of = |ranks: &mut dyn Iterator<Item = u32>| {
+                ranks.map(|rank| disk_of(rank, disks)).collect::<BTreeSet<u32>>()
+            };
+            for round in [0, 1, 77, u32::MAX / disks - 1] {
+                assert_eq!(of(&mut (round * disks..(round + 1) * disks)).len(), disks as usize);
+            }
+            // Those of one back-end of as many as there are disks.
+            for backend in 0..disks {
+                let ranks = &mut (0..20 * disks).map(|turn| turn * disks + backend);
+                assert_eq!(of(ranks).len(), disks as usize, "{disks} disks, back-end {backend}");
+            }
+        }
+    }
 
     #[test]
     fn a_slow_one_takes_longer_and_one_at_full_speed_exactly_as_long() {
