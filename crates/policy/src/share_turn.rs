@@ -32,6 +32,7 @@ impl ShareTurn {
             .map(at)
             .map(|(load, weight)| (load + 1, weight))
             .reduce(|least, other| if other.0 * least.1 < least.0 * other.1 { other } else { least })?;
+        let all = i64::try_from(view.eligible_weight_steps()).unwrap_or(i64::MAX / 4);
         let (mut chosen, mut sum): (Option<BackendId>, i64) = (None, 0);
         for b in view.eligible_ids() {
             let (load, weight) = at(b);
@@ -39,7 +40,8 @@ impl ShareTurn {
                 continue;
             }
             let credit = &mut self.credits[b.index()];
-            *credit += weight as i64;
+            // What is left of other weights, or of another back-end at this index, does not count for longer than a round.
+            *credit = (*credit).clamp(-all, all) + weight as i64;
             sum += weight as i64;
             let credit = *credit;
             if chosen.is_none_or(|n| self.credits[n.index()] < credit) {
@@ -95,6 +97,20 @@ mod tests {
         }
         // A target of weight 0 beside others, as SRV records have it.
         assert!(shares(&[1.0, 1.0 / 256.0], 1)[1] <= 4);
+    }
+
+    #[test]
+    fn credit_of_other_weights_is_soon_gone() {
+        let mut cluster = cluster(&[1000.0, 1.0]);
+        let mut turn = ShareTurn::default();
+        for _ in 0..501 {
+            turn.next(&cluster).unwrap();
+        }
+        for (index, weight) in [1.0, 2.0].into_iter().enumerate() {
+            cluster.set_weight(BackendId::new(index), Weight::new(weight).unwrap());
+        }
+        let counts = (0..30).filter(|_| turn.next(&cluster) == Some(BackendId(1))).count();
+        assert!((17..=23).contains(&counts), "{counts}");
     }
 
     #[test]

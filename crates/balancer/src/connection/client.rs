@@ -205,7 +205,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
             dynamic: &self.config.target.dynamic,
             classes: self.config.classes.as_ref(),
             fields: self.config.limits.fields,
-            own: &|| self.stream.local_address(),
+            own: &|| self.accepted.local.get().or_else(|| self.stream.local_address()),
             peer: self.accepted.peer_text.as_bytes(),
             trusted: self.accepted.trusted,
             forwarded: &self.config.forwarded,

@@ -1,6 +1,7 @@
 //! A client's request head: checked, and rewritten for a back-end in one pass.
 
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 
 use plimsoll_config::{ContentCoding, FieldEdit, ForwardedField, UpgradeProtocol};
 use plimsoll_policy::{Kind, TargetId};
@@ -160,7 +161,8 @@ fn write_upgrade(protocol: Option<&[u8]>, out: &mut Vec<u8>) {
 /// A back-end needs a host by HTTP/1.1: where the client has named none, it is the address to which that has connected.
 fn write_host(host: &[u8], context: &RequestContext<'_>, out: &mut Vec<u8>) {
     match host.is_empty().then(|| (context.own)()).flatten() {
-        Some(own) => push(out, b"Host", own.to_string().as_bytes()),
+        // Without the zone of an IPv6 address, which no host has (RFC 9110, section 7.2).
+        Some(own) => push(out, b"Host", SocketAddr::new(own.ip(), own.port()).to_string().as_bytes()),
         None => push(out, b"Host", host),
     }
 }

@@ -42,23 +42,6 @@ pub(super) fn needs_of_front_end(config: &Config, file: &Path, watches: bool) ->
 ///
 /// # Errors
 /// Those of [`choose`].
-/// Whether the directory of the access log is there: the front-end does not make one.
-///
-/// # Errors
-/// It is not.
-pub(super) fn logs_have_a_place(config: &Config, file: &Path) -> Result<(), CliError> {
-    let log = config.access_log.as_ref().and_then(|log| log.file.as_ref());
-    let directory = log.and_then(|log| log.parent()).filter(|at| !at.as_os_str().is_empty() && !at.is_dir());
-    match directory {
-        None => Ok(()),
-        Some(directory) => Err(CliError::Failed(format!(
-            "{} is not good: access_log.file: there is no directory {}; make it, or name a file in another one",
-            file.display(),
-            directory.display()
-        ))),
-    }
-}
-
 pub(super) fn front_end(config: &Config, needs: &[FileNeed]) -> Result<Identity, PrivilegeError> {
     choose(config.user.as_deref(), needs)
 }
@@ -117,5 +100,22 @@ impl From<PrivilegeError> for CliError {
             PrivilegeError::NoUser { .. } => Self::Usage(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
+    }
+}
+
+/// Whether the directory of the access log is there: the front-end does not make one.
+///
+/// # Errors
+/// It is not.
+pub(super) fn logs_have_a_place(config: &Config, file: &Path) -> Result<(), CliError> {
+    let log = config.access_log.as_ref().and_then(|log| log.file.as_ref());
+    let directory = log.and_then(|log| log.parent()).filter(|at| !at.as_os_str().is_empty() && !at.is_dir());
+    match directory {
+        None => Ok(()),
+        Some(directory) => Err(CliError::Failed(format!(
+            "{} is not good: access_log.file: there is no directory {}; make it, or name a file in another one",
+            file.display(),
+            directory.display()
+        ))),
     }
 }

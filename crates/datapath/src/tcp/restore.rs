@@ -99,6 +99,11 @@ impl Frozen {
         Ok(())
     }
 
+    /// So many machines have had the connection one after the other whose sockets were made ahead: each is three steps further.
+    pub fn passed_ahead(&mut self, machines: u32) {
+        self.ahead = self.ahead.wrapping_add(machines.wrapping_mul(3 * TIMESTAMP_STEP));
+    }
+
     /// Has the connection send nothing: a frozen one sends again what its client has not acknowledged. The timestamps of a machine
     /// that has restored it are behind this machine's by as long as the state took to get there, so that after each of these packets
     /// the other machine's are too old for the client (RFC 7323, section 5.3). A socket of the same ends without anything to
@@ -142,8 +147,7 @@ fn disconnect(fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// A timestamp behind which no machine is that has had the connection since this one stopped, so long ago; `ahead` was given
-/// away meanwhile.
+/// A timestamp that no machine is ahead of which has had the connection since this one stopped; `ahead` was given away.
 fn later_timestamp(fd: BorrowedFd<'_>, stopped_for: Duration, ahead: u32) -> Result<u32, RestoreError> {
     let [now] = tcp(fd, libc::TCP_TIMESTAMP).restoring("TCP_TIMESTAMP")?;
     let stopped_for_s = u32::try_from(stopped_for.as_secs()).unwrap_or(u32::MAX);

@@ -199,6 +199,30 @@ fn what_is_silenced_sends_nothing_again() {
     }
 }
 
+/// The client takes none of a machine's packets for older than those of the machine before.
+#[test]
+fn each_stamp_is_later_than_what_was_sent_before() {
+    // What a machine adds that restores a connection.
+    const STEP: u32 = 2;
+    let world = World::new(V4);
+    let (_client, machine) = world.connection();
+    let mut frozen = Frozen::freeze(machine.into()).unwrap();
+    let flow = flow_of(&frozen);
+    let state = frozen.snapshot(&flow, &[], QueueLimits::default()).unwrap();
+    let mut sent = state.timestamp.unwrap() + STEP;
+    let is_later = |timestamp: u32, sent: u32| timestamp.wrapping_sub(sent).cast_signed() > 0;
+    for made_ahead in [0, 0, 2, 0] {
+        let mut later = state.clone();
+        frozen.stamp(&mut later).unwrap();
+        assert!(is_later(later.timestamp.unwrap(), sent), "{:?} after {sent}", later.timestamp);
+        sent = later.timestamp.unwrap() + STEP + made_ahead * 3 * STEP;
+        frozen.passed_ahead(made_ahead);
+    }
+    let live = fast_forward(frozen, &state).unwrap().activate().unwrap();
+    let state = Frozen::freeze(live).unwrap().snapshot(&flow, &[], QueueLimits::default()).unwrap();
+    assert!(is_later(state.timestamp.unwrap() + STEP, sent), "{:?} after {sent}", state.timestamp);
+}
+
 #[test]
 fn what_is_discarded_says_nothing() {
     let world = World::new(V4);

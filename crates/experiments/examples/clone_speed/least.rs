@@ -1,4 +1,4 @@
-//! The least program that clones, on a lab of its own: what cloning costs this machine's kernel whoever does it.
+//! A simple program that clones, on a lab of its own: what the system calls of cloning cost this machine.
 
 use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader};

@@ -5,7 +5,7 @@
 //! `deliveries` the CPU time of the original once more where packets come by an interrupt for each and by an interrupt for many, as from
 //! network cards: this changes settings of the machine and sets them back, unless it is killed.
 //!
-//! Beside it stands a least program (`least/least_cloner.c`): what cloning costs the kernel of this machine whoever does it.
+//! Beside it stands a simple program (`least/least_cloner.c`): what the system calls of cloning cost this machine.
 //!
 //! One CPU is that of the original's node, with all work of the kernel for it; client and other nodes share the others. ROUNDS (5)
 //! and SECONDS (1) in the environment set the number of rounds and the time of one measurement; medians are shown, and ratios are
@@ -91,7 +91,7 @@ fn both_ways(plan: &CpuPlan, mut measure: impl FnMut(&str)) {
     measure("CPUs kept awake");
 }
 
-/// Returns what the least program took with CPUs that are kept awake.
+/// Returns what the simple program took with CPUs that are kept awake.
 fn startup(bed: &Bed, least: &Least, plan: &CpuPlan) -> LeastTimes {
     let mut by_least = None;
     println!(
@@ -113,7 +113,7 @@ fn startup(bed: &Bed, least: &Least, plan: &CpuPlan) -> LeastTimes {
         let least = least.times();
         println!(
             "  {:<22} restored: median {:>6.1} us   the ratio to it {:.2}",
-            "the least program",
+            "the simple program",
             least.restored_us,
             restored.0 / least.restored_us
         );
@@ -139,7 +139,7 @@ fn forwarding(bed: &Bed, least: &LeastTimes) {
         met(both <= FORWARD_GOAL)
     );
     println!(
-        "  by the least program     {:>6.1} us   the ratio to it {:.2}",
+        "  by the simple program    {:>6.1} us   the ratio to it {:.2}",
         least.forwarded_us,
         both / least.forwarded_us
     );
@@ -153,7 +153,7 @@ fn costs([plain, kept]: [&Bed; 2], least: &Least, plan: &CpuPlan, rounds: usize,
         "{:>10} {:>28} {:>29} {:>26} {:>27} {:>22}",
         "",
         "a clone for each request",
-        "the least program",
+        "the simple program",
         "ratio",
         "clones keep the connection",
         "answered there"

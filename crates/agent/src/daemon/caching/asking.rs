@@ -84,6 +84,7 @@ impl AskingLink {
         loop {
             match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
                 Ok(Ok((stream, established))) => {
+                    told = None;
                     let keys = established.keys;
                     let sink = Rc::new(FrameSink::new(Rc::new(stream), keys.writer));
                     *self.sink.borrow_mut() = Some(Rc::clone(&sink));

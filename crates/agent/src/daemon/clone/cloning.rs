@@ -8,6 +8,7 @@
 //!
 //! The original learns from the client's own acknowledgments how far the clone has come (triangular implicit state
 //! synchronization): the packet router keeps the highest in its entry. Only the length of the answer comes from the clone's node.
+//! Where the next request has come by then, the connection is parked as it is, until it is decided who answers.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub(super) enum CarriedOver<'a> {
         /// Whether another request may follow.
         keep: bool,
         /// The connection, if the next request has come already; otherwise it goes on at the original.
-        resting: Option<Box<Resting<'a>>>,
+        parked: Option<Box<Parked<'a>>>,
     },
     /// So it has, and its connection has ended in good order.
     Closed,
@@ -165,7 +166,7 @@ pub(super) struct Cloning<'a> {
 
 /// An original between two requests of which clones have answered the first, while it is not known who answers the second: its
 /// socket is still frozen at the numbers that it had before the first, and its packets are held. Dropped, the client is reset.
-pub(super) struct Resting<'a> {
+pub(super) struct Parked<'a> {
     pub(super) cloning: Cloning<'a>,
     /// Of the request at the start of its input.
     pub(super) outline: Outline,
@@ -243,7 +244,9 @@ impl<'a> Cloning<'a> {
         if role == CloneRole::Keeps {
             return self.keep(pending, slot, under_way).await;
         }
+        let made_ahead = ahead.len() as u32;
         let answered = self.answered_in_turn(pending, ahead, &mut state, under_way).await;
+        self.frozen.passed_ahead(made_ahead);
         match answered.and_then(|(answer, taken)| Ok((self.catch_up(&mut state, answer.end)?, answer, taken)))
         {
             Ok(((), answer, taken_bytes)) => {

@@ -5,7 +5,7 @@ use plimsoll_datapath::tcp::TcpState;
 
 use super::super::client::ClientConnection;
 use super::super::head::{self, FoundHead};
-use super::cloning::{CarriedOver, Cloning, Entered, Resting};
+use super::cloning::{CarriedOver, Cloning, Entered, Parked};
 use super::counters::CloneCounters;
 
 /// The most bytes of held packets that need not pass the kernel.
@@ -32,13 +32,16 @@ impl<'a> Cloning<'a> {
         }
         let next = head::find(&rest);
         (self.input, self.later) = (BytesMut::from(&rest[..]), Some(state));
-        let resting = match next {
-            FoundHead::Request(outline) if keep => Some(Box::new(Resting::new(self, outline))),
+        let parked = match next {
+            // What else is held is for the kernel, which only a socket that lives gets.
+            FoundHead::Request(outline) if keep && self.entered.original.holds_nothing() => {
+                Some(Box::new(Parked::new(self, outline)))
+            }
             _ if self.wake(slot) => None,
             _ => return CarriedOver::Lost,
         };
         CloneCounters::count(&shared.counters.fast_forwarded);
-        CarriedOver::Answered { keep, resting }
+        CarriedOver::Answered { keep, parked }
     }
 
     /// Brings the original up to where it is. False if the connection was lost by that.
@@ -69,4 +72,6 @@ fn take_request(entered: &Entered<'_>, state: &mut TcpState, rest: &mut Vec<u8>)
     };
     let taken = entered.original.take_data(state, MOST_TAKEN_BYTES, is_request);
     state.receive_next = state.receive_next.wrapping_add(taken);
+    // The room for what follows is as it was.
+    state.window.receive_from = state.window.receive_from.wrapping_add(taken);
 }

@@ -3,7 +3,7 @@
 //!
 //! Each thread has connections, and a link to each other node for the clones that it asks for. `original` leads a connection from
 //! request to request; `mapping` says which node answers; `cloning` has a clone made by way of a `peer_link`, waits for the end of
-//! its answer, and brings the original up to there. `shimmed` does the same for a server behind the shim, which gets sockets. `made` is
+//! its answer (`following`), and brings the original up to there (`going_on`), or parks it (`parked`) while the next request has no place yet. `shimmed` does the same for a server behind the shim, which gets sockets. `made` is
 //! the other side: it makes clones that come by a `server_link`, and has
 //! them answer. `originals` and `clones` know the connections that it is
 //! about. `frames` is what both kinds of links have in common.
@@ -39,9 +39,10 @@ mod node;
 mod node_closing;
 mod original;
 mod originals;
+mod parked;
 mod peer_link;
 mod polls;
-mod resting;
+
 mod server_link;
 mod shared;
 mod sharing;

@@ -83,9 +83,17 @@ impl PreparedCloneNode {
         let address = listener.local_addr();
         let address = address.map_err(|error| AgentError::Listen { address: config.listen, error })?;
         let count = config.threads;
-        // These begin threads.
-        let mapping = Mapping::new(&config)?;
-        let (parts, told): (_, BegunTold) = told.begin(&config)?;
+        // Both begin threads.
+        let logs = Mapping::new(&config).and_then(|mapping| Ok((mapping, told.begin(&config)?)));
+        let (mapping, (parts, told)): (_, (_, BegunTold)) = match logs {
+            Ok(logs) => logs,
+            Err(error) => {
+                // Nothing is led by it yet.
+                let detached = router.detach();
+                detached.unwrap_or_else(|error| tracing::error!(%error, "the packet program stays"));
+                return Err(error);
+            }
+        };
         let admin = told.admin_address;
         let shared = Arc::new(CloneShared::new(config, router, serve, mapping, parts));
         let (mut senders, mut threads) = (Vec::new(), Vec::new());

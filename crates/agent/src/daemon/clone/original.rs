@@ -13,7 +13,7 @@ use super::super::head::{self, FoundHead, Outline};
 use super::super::serve::{AfterAnswer, Answer, Beginning, Serve, Session, begin};
 use super::CLONE_TIMES;
 use super::access::{AccessBegin, RequestEnd};
-use super::cloning::{CarriedOver, CloneTask, Resting, answer_by_clone};
+use super::cloning::{CarriedOver, CloneTask, Parked, answer_by_clone};
 use super::counters::{CloneCounters, DeclineReason};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::node_closing::{NodeClosing, OriginalEnd, target_of};
@@ -64,7 +64,7 @@ async fn converse(
         flow,
         closing: &closing,
         foreseen: None,
-        resting: None,
+        parked: None,
         told: Rc::clone(&told),
     };
     loop {
@@ -107,7 +107,7 @@ struct RequestPath<'a> {
     /// The next request, if it has its place already.
     foreseen: Option<MappedRequest>,
     /// The connection, in place of the client in the slot, if it is not known yet who answers the next request.
-    resting: Option<Box<Resting<'a>>>,
+    parked: Option<Box<Parked<'a>>>,
     /// What the access log is to tell of the request that is answered now.
     told: Rc<Cell<RequestEnd>>,
 }
@@ -121,8 +121,8 @@ impl Drop for RequestPath<'_> {
 impl<'a> RequestPath<'a> {
     /// The next request. If the connection is gone, it is [`Next::End`].
     async fn next(&self, slot: &mut Option<ClientConnection>) -> Next {
-        match (&self.resting, slot) {
-            (Some(resting), _) => Next::Request(resting.outline),
+        match (&self.parked, slot) {
+            (Some(parked), _) => Next::Request(parked.outline),
             (None, Some(client)) => client.next(self.closing, self.shared.config.idle_timeout).await,
             (None, None) => Next::End,
         }
@@ -130,18 +130,28 @@ impl<'a> RequestPath<'a> {
 
     /// What was read of the connection and not yet used.
     fn input<'i>(&'i self, slot: &'i Option<ClientConnection>) -> &'i [u8] {
-        match (&self.resting, slot) {
-            (Some(resting), _) => resting.input(),
+        match (&self.parked, slot) {
+            (Some(parked), _) => parked.input(),
             (None, Some(client)) => &client.input,
             (None, None) => &[],
         }
     }
 
-    /// The client is in the slot then, unless its connection is gone.
-    fn wake(&mut self, slot: &mut Option<ClientConnection>) {
-        if let Some(resting) = self.resting.take() {
-            resting.wake(slot);
+    /// Whether the client is in the slot: a parked connection that cannot go on is gone.
+    fn wake(&mut self, slot: &mut Option<ClientConnection>) -> bool {
+        match self.parked.take() {
+            Some(parked) => parked.wake(slot),
+            None => slot.is_some(),
         }
+    }
+
+    /// The same for a request with this place; where it is gone, the request has failed.
+    fn wake_for(&mut self, slot: &mut Option<ClientConnection>, placed: &MappedRequest) -> bool {
+        let is_there = self.wake(slot);
+        if !is_there {
+            self.shared.mapping.ended(placed, MappedEnd::Failed);
+        }
+        is_there
     }
 
     /// Answers the request at the start of the client's input where it belongs.
@@ -164,7 +174,9 @@ impl<'a> RequestPath<'a> {
             let link = self.links.get(peer).filter(|link| link.is_up()).cloned();
             let carried = match link {
                 Some(link) if self.divides(outline) => {
-                    self.wake(slot);
+                    if !self.wake_for(slot, &placed) {
+                        return AfterAnswer::Abort;
+                    }
                     return self.answer_in_two(&link, slot, outline, placed).await;
                 }
                 Some(link) => {
@@ -178,18 +190,21 @@ impl<'a> RequestPath<'a> {
             };
             match carried {
                 CarriedOver::Declined(why) => shared.counters.declined(why),
-                CarriedOver::Answered { keep: true, resting } => {
-                    self.resting = resting;
+                CarriedOver::Answered { keep: true, parked } => {
+                    self.parked = parked;
                     return AfterAnswer::KeepAlive;
                 }
                 CarriedOver::Answered { keep: false, .. } | CarriedOver::Closed => return AfterAnswer::Close,
                 CarriedOver::Lost => return AfterAnswer::Abort,
             }
+            // The request has ended for the mapping.
             self.wake(slot);
             let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
             return self.answer_here(session, client, outline).await.then;
         }
-        self.wake(slot);
+        if !self.wake_for(slot, &placed) {
+            return AfterAnswer::Abort;
+        }
         let Some(client) = slot.as_mut() else { return AfterAnswer::Abort };
         let answer = self.answer_here(session, client, outline).await;
         let whole = outline.has_whole(answer.status);
@@ -215,8 +230,8 @@ impl<'a> RequestPath<'a> {
             next.push(NextClone { bytes: outline.bytes, link });
         }
         let task = CloneTask::Whole(outline, &next);
-        let carried = match self.resting.take() {
-            Some(resting) => resting.answer_by_clone(link, slot, task, &mut under_way).await,
+        let carried = match self.parked.take() {
+            Some(parked) => parked.answer_by_clone(link, slot, task, &mut under_way).await,
             None => answer_by_clone(self.shared, link, self.flow, slot, task, &mut under_way).await,
         };
         if !under_way.all_answered() {
@@ -295,8 +310,8 @@ impl<'a> RequestPath<'a> {
             Beginning::Begun(begun) => {
                 let task = CloneTask::Rest(&begun);
                 match answer_by_clone(shared, link, self.flow, slot, task, &mut under_way).await {
-                    CarriedOver::Answered { resting, .. } => {
-                        self.resting = resting;
+                    CarriedOver::Answered { parked, .. } => {
+                        self.parked = parked;
                         return begun.then();
                     }
                     CarriedOver::Declined(why) => {

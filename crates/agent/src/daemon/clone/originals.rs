@@ -111,6 +111,11 @@ impl Original {
         u32::try_from(bytes.len()).unwrap_or(0)
     }
 
+    /// Whether no packet is held.
+    pub(super) fn holds_nothing(&self) -> bool {
+        self.state().held.is_empty()
+    }
+
     /// Whether a RST with this number was held, which is the next one that is expected.
     pub(super) fn was_reset(&self, expected_seq: u32) -> bool {
         self.state().reset_seq == Some(expected_seq)

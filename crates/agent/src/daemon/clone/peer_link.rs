@@ -139,6 +139,7 @@ impl PeerLink {
         loop {
             match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
                 Ok(Ok((stream, established))) => {
+                    told = None;
                     tracing::debug!(peer = peer.name, "a link to another node begins");
                     let end = self.run(&shared, stream, established, peer.address).await;
                     tracing::info!(peer = peer.name, "a link to another node ends: {end}");

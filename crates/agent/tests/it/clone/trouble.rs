@@ -13,7 +13,7 @@ use plimsoll_wire::cloning::ToClone;
 use plimsoll_wire::session::FrameWriter;
 
 use super::client::{Client, get, is_document, is_part};
-use super::{PORT, World};
+use super::{NODES, PORT, World};
 use crate::links;
 
 /// Reads the head and this many bytes of an answer.
@@ -228,11 +228,16 @@ fn strangers_get_no_clone() {
     assert_eq!(world.node(0).stats().made, 0);
 }
 
+/// What the kernel of a node has counted under this name.
+fn counted(world: &World, node: Node, name: &str) -> u64 {
+    let counts = || std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+    let text = world.lab.node(node).unwrap().run(counts).unwrap();
+    kernel_counter(&text, "TcpExt", name)
+}
+
 /// Packets that the client's kernel has dropped as too old by their timestamps.
 fn too_old(world: &World) -> u64 {
-    let counts = || std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
-    let text = world.lab.node(Node::Client).unwrap().run(counts).unwrap();
-    kernel_counter(&text, "TcpExt", "PAWSEstab")
+    counted(world, Node::Client, "PAWSEstab")
 }
 
 /// Its original would meanwhile have sent again what the client had not acknowledged, by a clock that the clone's is behind.
@@ -256,4 +261,32 @@ fn packets_of_a_clone_that_comes_late_are_not_too_old() {
     assert!(is_document(&path, &client.answer(false).body));
     eventually("the original goes on", || world.node(0).stats().rests == rests + 1);
     assert_eq!(too_old(&world), before, "dropped as too old");
+}
+
+/// Each request comes with the last acknowledgment of the answer before, more of them than fit into a window, for each node in turn.
+#[test]
+fn requests_for_all_nodes_one_after_the_other() {
+    const ROUNDS: u64 = 60;
+    let world = World::new();
+    world.lead_to(0);
+    let paths: Vec<_> = (0..NODES).map(|number| world.document_at(number, 500)).collect();
+    let padding = "y".repeat(1_200);
+    let (stats, old) = (world.node(0).stats(), too_old(&world));
+    let mut client = world.connect();
+    for _ in 0..ROUNDS {
+        for path in &paths {
+            client.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nX-Padding: {padding}\r\n\r\n"));
+            assert!(is_document(path, &client.answer(false).body));
+        }
+    }
+    drop(client);
+    world.nothing_is_left();
+    let after = world.node(0).stats();
+    assert_eq!(after.own - stats.own, ROUNDS);
+    assert_eq!(after.clone_answers - stats.clone_answers, 2 * ROUNDS);
+    assert_eq!((after.lost, after.declined), (stats.lost, stats.declined));
+    assert_eq!(too_old(&world), old, "dropped as too old");
+    for number in 0..NODES {
+        assert_eq!(counted(&world, Node::Backend(number), "TCPZeroWindowDrop"), 0, "node {number}");
+    }
 }

@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use super::super::client::ClientConnection;
 use super::super::head::Outline;
-use super::cloning::{CarriedOver, CloneTask, Cloning, Resting};
+use super::cloning::{CarriedOver, CloneTask, Cloning, Parked};
 use super::peer_link::PeerLink;
 use super::under_way::UnderWay;
 
-impl<'a> Resting<'a> {
+impl<'a> Parked<'a> {
     /// What was read of `cloning` begins with this request; it is where clones have brought the connection.
     pub(super) fn new(cloning: Cloning<'a>, outline: Outline) -> Self {
         Self { cloning, outline }
