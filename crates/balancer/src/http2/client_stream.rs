@@ -123,7 +123,7 @@ impl ClientStreamText {
     }
 
     /// Reads what the client still sends, for a while. The stream is reset when it is dropped: a client that gets that together with
-    /// the answer, as curl before version 8, takes the answer for failed.
+    /// the answer, as curl 7.88, takes the answer for failed.
     pub(crate) async fn linger(&mut self) {
         let rest = async {
             let mut buffer = vec![0; 16 << 10];

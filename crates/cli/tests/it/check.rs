@@ -118,6 +118,34 @@ fn a_bad_file_is_refused_with_every_error() {
 }
 
 #[test]
+fn an_access_log_needs_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.toml");
+    fs::write(&path, "[[listener]]\naddress = \"127.0.0.1:8080\"\n[[backend]]\naddress = \"10.0.0.1:80\"\n[access_log]\nfile = \"none/access.log\"\n")
+        .unwrap();
+    let check = || plimsoll(&["check", "--no-resolve", "--config", path.to_str().unwrap()]);
+    let output = check();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(
+        message.contains("access_log.file: there is no directory") && message.contains("make it"),
+        "{message}"
+    );
+    fs::create_dir(dir.path().join("none")).unwrap();
+    assert!(check().status.success());
+}
+
+/// Nobody reads what it says: `2>&1 | true`.
+#[test]
+fn a_closed_standard_error_is_no_panic() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let status = command.args(["check", "--config", "there/is/none.toml"]).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
 fn exit_codes() {
     let output = plimsoll(&["check", "--config", "there/is/none.toml"]);
     assert_eq!(output.status.code(), Some(1));
