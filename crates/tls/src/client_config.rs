@@ -4,14 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, RootCertStore};
 
 use crate::authorities::TrustedAuthorities;
 use crate::certificate::Certificate;
-use crate::server_verifier::ByAuthorities;
+use crate::server_verifier::{BackendVerifier, Believed};
 
 /// How back-ends are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,21 +41,19 @@ impl ClientTls {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
         let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
-        let builder = match &check {
-            ServerCheck::By(authorities) => {
-                let by_webpki = verifier(&authorities.roots, provider)?;
-                let named = Arc::clone(&authorities.certificates);
-                let verifier = Arc::new(ByAuthorities { by_webpki, named });
-                builder.dangerous().with_custom_certificate_verifier(verifier)
-            }
-            ServerCheck::BySystem => {
-                builder.with_webpki_verifier(verifier(&Arc::new(system_roots()?), provider)?)
-            }
-            ServerCheck::None => {
-                let believing = Arc::new(Unchecked { provider });
-                builder.dangerous().with_custom_certificate_verifier(believing)
-            }
+        let believed = match &check {
+            ServerCheck::By(authorities) => Believed::ByAuthorities {
+                by_webpki: verifier(&authorities.roots, Arc::clone(&provider))?,
+                named: Arc::clone(&authorities.certificates),
+            },
+            ServerCheck::BySystem => Believed::ByAuthorities {
+                by_webpki: verifier(&Arc::new(system_roots()?), Arc::clone(&provider))?,
+                named: Arc::default(),
+            },
+            ServerCheck::None => Believed::All,
         };
+        let verifier = Arc::new(BackendVerifier { believed, provider });
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let config = match &own {
             None => builder.with_no_client_auth(),
             Some(own) => builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(
@@ -113,49 +109,6 @@ fn system_roots() -> Result<RootCertStore, String> {
         return Err(format!("the system has no certificates of authorities{why}"));
     }
     Ok(roots)
-}
-
-/// Takes every certificate; only that the other side has its key is checked.
-#[derive(Debug)]
-struct Unchecked {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Unchecked {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 #[cfg(test)]

@@ -4,21 +4,31 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-/// By authorities. A back-end may also have the very certificate that is named as an authority's, as one that has signed itself: OpenSSL takes that,
-/// and rustls does not.
+/// Whose certificates are believed.
 #[derive(Debug)]
-pub(crate) struct ByAuthorities {
-    pub(crate) by_webpki: Arc<WebPkiServerVerifier>,
-    pub(crate) named: Arc<[CertificateDer<'static>]>,
+pub(crate) enum Believed {
+    /// Those that authorities have signed. A back-end may also have the very certificate that is named as an authority's, as one that has signed
+    /// itself: OpenSSL takes that, and rustls does not.
+    ByAuthorities { by_webpki: Arc<WebPkiServerVerifier>, named: Arc<[CertificateDer<'static>]> },
+    /// Everybody's; only that the other side has the key of its certificate is checked.
+    All,
 }
 
-impl ServerCertVerifier for ByAuthorities {
+/// Verifies what a back-end shows.
+#[derive(Debug)]
+pub(crate) struct BackendVerifier {
+    pub(crate) believed: Believed,
+    pub(crate) provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for BackendVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -27,8 +37,11 @@ impl ServerCertVerifier for ByAuthorities {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if !self.named.iter().any(|named| named == certificate) {
-            return self.by_webpki.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let Believed::ByAuthorities { by_webpki, named } = &self.believed else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if !named.iter().any(|named| named == certificate) {
+            return by_webpki.verify_server_cert(certificate, intermediates, name, ocsp, now);
         }
         // Who it is was decided when it was named.
         is_valid(certificate, now)?;
@@ -42,7 +55,8 @@ impl ServerCertVerifier for ByAuthorities {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.by_webpki.verify_tls12_signature(message, certificate, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -51,11 +65,12 @@ impl ServerCertVerifier for ByAuthorities {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.by_webpki.verify_tls13_signature(message, certificate, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.by_webpki.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -94,9 +109,10 @@ mod tests {
         let mut roots = RootCertStore::empty();
         roots.add(named.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let by_webpki =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
-        let verifier = ByAuthorities { by_webpki, named: [named.clone()].into() };
+        let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let by_webpki = builder.build().unwrap();
+        let believed = Believed::ByAuthorities { by_webpki, named: [named.clone()].into() };
+        let verifier = BackendVerifier { believed, provider };
         let verify = |certificate: &CertificateDer<'_>, name: &'static str, year: u64| {
             let name = ServerName::try_from(name).unwrap();
             let now = UnixTime::since_unix_epoch(Duration::from_secs((year - 1970) * 31_557_600 + 86_400));

@@ -21,17 +21,17 @@ impl<'a> Cloning<'a> {
         rest: &[u8],
         keep: bool,
     ) -> CarriedOver<'a> {
-        let mut rest = rest.to_vec();
+        let mut rest = BytesMut::from(rest);
         if keep {
             take_request(&self.entered, &mut state, &mut rest);
         }
         let shared = self.entered.shared;
         if !shared.serve.reads_here() {
             // A server behind the shim reads what follows itself.
-            state.receive_queue = std::mem::take(&mut rest);
+            state.receive_queue = std::mem::take(&mut rest).into();
         }
         let next = head::find(&rest);
-        (self.input, self.later) = (BytesMut::from(&rest[..]), Some(state));
+        (self.input, self.later) = (rest, Some(state));
         let parked = match next {
             // What else is held is for the kernel, which only a socket that lives gets.
             FoundHead::Request(outline) if keep && self.entered.original.holds_nothing() => {
@@ -60,7 +60,7 @@ impl<'a> Cloning<'a> {
 
 /// Takes the next request from the packets that were held, if all of it is there: it need not pass the kernel, which only has to
 /// begin behind it, and acknowledges it with the answer.
-fn take_request(entered: &Entered<'_>, state: &mut TcpState, rest: &mut Vec<u8>) {
+fn take_request(entered: &Entered<'_>, state: &mut TcpState, rest: &mut BytesMut) {
     let before = rest.len();
     let is_request = |bytes: &[u8]| {
         rest.extend_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! An original that rests between two requests: if another clone is to answer, that needs no socket here, as all that its state
+//! An original that is parked between two requests: if another clone is to answer, that needs no socket here, as all that its state
 //! takes is known from the client's packets.
 
 use std::rc::Rc;

@@ -270,6 +270,8 @@ fn requests_for_all_nodes_one_after_the_other() {
     let world = World::new();
     world.lead_to(0);
     let paths: Vec<_> = (0..NODES).map(|number| world.document_at(number, 500)).collect();
+    // What looking for documents has led to is counted.
+    world.nothing_is_left();
     let padding = "y".repeat(1_200);
     let (stats, old) = (world.node(0).stats(), too_old(&world));
     let mut client = world.connect();

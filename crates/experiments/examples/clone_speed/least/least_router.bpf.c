@@ -28,24 +28,37 @@ struct {
 	__type(value, __u32);
 } least_cloned SEC(".maps");
 
+struct packet {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct tcphdr tcp;
+} __attribute__((packed));
+
+/* The headers of a packet of TCP over IPv4 without options. */
+static inline __attribute__((always_inline)) struct packet *tcp_packet(struct __sk_buff *skb)
+{
+	bpf_skb_pull_data(skb, sizeof(struct packet));
+	struct packet *packet = (void *)(long)skb->data;
+
+	if ((void *)(packet + 1) > (void *)(long)skb->data_end || packet->eth.h_proto != __builtin_bswap16(ETH_P_IP))
+		return 0;
+	return packet->ip.ihl == 5 && packet->ip.protocol == IPPROTO_TCP ? packet : 0;
+}
+
 SEC("classifier")
 int least_router(struct __sk_buff *skb)
 {
 	static const __u8 own_mac[6] = OWN_MAC, clone_mac[6] = CLONE_MAC;
 
-	bpf_skb_pull_data(skb, sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct tcphdr));
-	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	struct ethhdr *eth = data;
-	struct iphdr *ip = (void *)(eth + 1);
-	struct tcphdr *tcp = (void *)(ip + 1);
+	struct packet *packet = tcp_packet(skb);
 
-	if ((void *)(tcp + 1) > end || eth->h_proto != __builtin_bswap16(ETH_P_IP) || ip->ihl != 5 || ip->protocol != IPPROTO_TCP)
+	if (!packet)
 		return TC_ACT_OK;
-	__u64 client = (__u64)ip->saddr << 16 | tcp->source;
+	__u64 client = (__u64)packet->ip.saddr << 16 | packet->tcp.source;
 	if (!bpf_map_lookup_elem(&least_cloned, &client))
 		return TC_ACT_OK;
-	__builtin_memcpy(eth->h_dest, clone_mac, 6);
-	__builtin_memcpy(eth->h_source, own_mac, 6);
+	__builtin_memcpy(packet->eth.h_dest, clone_mac, 6);
+	__builtin_memcpy(packet->eth.h_source, own_mac, 6);
 	return bpf_redirect(skb->ifindex, 0);
 }
 
@@ -53,15 +66,11 @@ int least_router(struct __sk_buff *skb)
 SEC("silence")
 int least_silence(struct __sk_buff *skb)
 {
-	bpf_skb_pull_data(skb, sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct tcphdr));
-	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	struct ethhdr *eth = data;
-	struct iphdr *ip = (void *)(eth + 1);
-	struct tcphdr *tcp = (void *)(ip + 1);
+	struct packet *packet = tcp_packet(skb);
 
-	if ((void *)(tcp + 1) > end || eth->h_proto != __builtin_bswap16(ETH_P_IP) || ip->ihl != 5 || ip->protocol != IPPROTO_TCP)
+	if (!packet)
 		return TC_ACT_OK;
-	return tcp->rst ? TC_ACT_SHOT : TC_ACT_OK;
+	return packet->tcp.rst ? TC_ACT_SHOT : TC_ACT_OK;
 }
 
 char LICENSE[] SEC("license") = "GPL";
