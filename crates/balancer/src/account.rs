@@ -12,6 +12,7 @@ use crate::backend::Backend;
 use crate::backend_pool::FIRST_POOL;
 use crate::dispatch::{Assignment, Offer, OfferedRequest, Ticket};
 use crate::ejection::TrialEnd;
+use crate::http::RequestRefusal;
 use crate::http::request::RequestHead;
 use crate::observe::RequestRecord;
 use crate::passed_content::PassedContent;
@@ -78,6 +79,13 @@ pub(crate) struct End {
 }
 
 impl End {
+    /// Answered by the front-end itself.
+    pub(crate) fn refused(refusal: &RequestRefusal, to_head: bool) -> Self {
+        let client_bytes = refusal.content_bytes(to_head);
+        let content = PassedContent { client_bytes, ..PassedContent::default() };
+        Self { content, refused: refusal.reason, ..Self::unanswered(refusal.status) }
+    }
+
     /// Without an answer of a back-end.
     pub(crate) fn unanswered(status: u16) -> Self {
         Self {

@@ -67,4 +67,9 @@ impl<'a> RequestRecord<'a> {
             times,
         }
     }
+
+    /// Whether the content is the front-end's own, and not of a back-end.
+    pub(crate) fn is_own_answer(&self) -> bool {
+        self.refused.is_some() && self.times.first_byte.is_none()
+    }
 }

@@ -92,6 +92,9 @@ reasons! {
     ClientTimeout "client_timeout" ""
         "the client took its answer, or sent a body that its back-end waits for, too slowly: nothing for `timeouts.body`, or less than 1 KiB/s; its connection is reset"
         "raise `timeouts.body`, or look at the client";
+    Stopping "stopping" "503"
+        "the front-end stopped, and the request had not ended within `timeouts.drain`; where the answer had begun, the client's connection is reset"
+        "raise `timeouts.drain`";
     NoRoute "no_route" "404"
         "no route takes the request"
         "add a [[route]], or write the name of a pool as `unmatched`";

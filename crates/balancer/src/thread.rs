@@ -28,6 +28,9 @@ use crate::worker::Worker;
 /// answered.
 const IDLE_GRACE: Duration = Duration::from_secs(2);
 
+/// How long requests that are under way when `timeouts.drain` has passed are given to end with an answer that says so.
+const CUT_GRACE: Duration = Duration::from_millis(500);
+
 enum WorkerCommand {
     Listen(SocketAddr, TcpListener),
     Unlisten(SocketAddr),
@@ -161,10 +164,21 @@ async fn work(service: Rc<ConnectionService<Mechanisms>>, mut inbox: mpsc::Unbou
         mechanism.close_idle();
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    cut(worker).await;
     worker.flush();
     housekeeping.abort();
     if let Some(polling) = polling {
         polling.abort();
+    }
+}
+
+/// Ends the requests that are under way, each with a record, and with an answer where none had begun.
+async fn cut(worker: &Worker) {
+    worker.deadlines.stop_serving();
+    let end = Instant::now() + CUT_GRACE;
+    while worker.deadlines.is_serving() && Instant::now() < end {
+        // Connections by HTTP/2 get the time to send what their streams have written.
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

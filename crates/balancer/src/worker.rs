@@ -252,7 +252,9 @@ impl Worker {
         counts.waited.add(u64::from(record.waited));
         if let Some(backend) = record.backend {
             let counts = self.backend_counts(backend);
-            counts.content_bytes.add(record.content_bytes);
+            if !record.is_own_answer() {
+                counts.content_bytes.add(record.content_bytes);
+            }
             if let Some(hit) = record.hit {
                 (if hit { &counts.told_hits } else { &counts.told_misses }).add(1);
             }

@@ -33,6 +33,7 @@ use crate::worker::Scratch;
 const PLACED: &str =
     "the request was placed already: the address of a back-end leads to a front-end beside this one";
 
+const NO_BODY: RequestRefusal = RequestRefusal::of(408, "the request body took too long");
 const BODY_TOO_LARGE: RequestRefusal = RequestRefusal::of(413, "the request's body is larger than allowed");
 
 pub(super) struct Client<'a, M, C: ClientIo> {
@@ -279,6 +280,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         scratch: &mut Scratch,
         received: Instant,
     ) -> Then<M::Parcel> {
+        self.deadline.set_serving();
         if let Some(then) = self.small_body(&head, scratch, received).await {
             return then;
         }
@@ -340,24 +342,24 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         let timeout = self.config.timeouts.body;
         let read = read_body(self.stream, &mut scratch.input, length, &self.deadline, timeout).await;
         let no_body = read.err()?;
-        let (status, refused) = match no_body {
-            NoBody::Gone => (CLIENT_GONE, None),
-            NoBody::TooSlow => (408, Some(RefusalReason::BodyTimeout)),
-            NoBody::MadeRoom => (408, Some(RefusalReason::MadeRoom)),
+        let refusal = match no_body {
+            NoBody::Gone => None,
+            NoBody::TooSlow => Some(NO_BODY),
+            NoBody::MadeRoom => Some(NO_BODY.because(RefusalReason::MadeRoom)),
+            NoBody::Stopped => Some(request::STOPPING),
         };
         let (worker, client) = (&self.service.worker, &self.accepted.peer_text);
         let line = Some(head.line.of(&scratch.head));
         match no_body {
             NoBody::MadeRoom => worker.count_made_room(client, line),
-            _ => worker.count_refusal(refused, client, line),
+            _ => worker.count_refusal(refusal.and_then(|refusal| refusal.reason), client, line),
         }
-        let head = (head, &scratch.head[..]);
-        self.end(received, head, End { refused, ..End::unanswered(status) });
-        if no_body == NoBody::Gone {
-            return Some(Then::Over);
-        }
-        let refusal = RequestRefusal::of(408, "the request body took too long");
-        Some(self.write_refusal(refusal, None, false, false, &mut scratch.out).await)
+        let to_head = head.is_head;
+        let end =
+            refusal.map_or_else(|| End::unanswered(CLIENT_GONE), |refusal| End::refused(&refusal, to_head));
+        self.end(received, (head, &scratch.head[..]), end);
+        let Some(refusal) = refusal else { return Some(Then::Over) };
+        Some(self.write_refusal(refusal, None, to_head, false, &mut scratch.out).await)
     }
 
     /// Takes the class of a request from the GraphQL operation that its body names, if the body is here.

@@ -59,6 +59,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         worker.count_refusal(refusal.reason, &self.accepted.peer_text, None);
         worker.observe(&RequestRecord {
             refused: refusal.reason,
+            content_bytes: refusal.content_bytes(false),
             ..RequestRecord::refused(&self.accepted.peer_text, refusal.status, times)
         });
         self.write_refusal(refusal, None, false, false, &mut scratch.out).await
@@ -128,8 +129,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         let worker = &self.service.worker;
         let line = head.line.of(&scratch.head);
         worker.count_refusal(answer.reason, &self.accepted.peer_text, Some(line));
-        let end = End { refused: answer.reason, ..End::unanswered(answer.status) };
-        self.end(received, (head, &scratch.head), end);
+        self.end(received, (head, &scratch.head), End::refused(&answer, head.is_head));
         self.write_refusal(answer, retry_after_s, head.is_head, keep, &mut scratch.out).await
     }
 

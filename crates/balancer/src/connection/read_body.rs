@@ -19,6 +19,8 @@ pub(crate) enum NoBody {
     TooSlow,
     /// It is the slowest one, and another client needs its place.
     MadeRoom,
+    /// The front-end does not wait any longer.
+    Stopped,
 }
 
 /// Reads until `input` starts with a body of this many bytes, which fit into it.
@@ -54,6 +56,7 @@ async fn read(
             Ok(Ok(1..)) => {}
             Err(Fired::TimedOut) => return Err(NoBody::TooSlow),
             Err(Fired::MadeRoom) => return Err(NoBody::MadeRoom),
+            Err(Fired::Stopped) => return Err(NoBody::Stopped),
             _ => return Err(NoBody::Gone),
         }
     }

@@ -50,7 +50,7 @@ pub(crate) fn answer(
     }
     push(out, b"Content-Type", b"text/plain; charset=utf-8");
     out.extend_from_slice(b"Content-Length: ");
-    push_number(out, refusal.why.len() as u64 + 1);
+    push_number(out, refusal.content_bytes(false));
     out.extend_from_slice(b"\r\n\r\n");
     if !to_head {
         out.extend_from_slice(refusal.why.as_bytes());

@@ -71,6 +71,12 @@ impl RequestRefusal {
         Self { status, why, reason: RefusalReason::of_status(status) }
     }
 
+    /// Bytes of the text that says why.
+    pub(crate) const fn content_bytes(&self, to_head: bool) -> u64 {
+        // It ends with a line feed.
+        if to_head || self.status == 204 { 0 } else { self.why.len() as u64 + 1 }
+    }
+
     /// The same, for this reason.
     pub(crate) const fn because(self, reason: RefusalReason) -> Self {
         Self { reason: Some(reason), ..self }

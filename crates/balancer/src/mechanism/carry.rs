@@ -275,6 +275,15 @@ pub(crate) enum Failure {
         /// What it got.
         content: PassedContent,
     },
+    /// The front-end stops, and the client has got nothing of a response.
+    Stopped,
+    /// The front-end stops while the client gets the response.
+    StoppedAnswering {
+        /// Its status code.
+        status: u16,
+        /// What the client got of its content.
+        content: PassedContent,
+    },
     /// The client has got part of a response, and no more will come.
     Broken {
         /// Its status code.

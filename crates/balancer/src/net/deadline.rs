@@ -43,6 +43,8 @@ struct DeadlineEntry {
     fired: Option<Fired>,
     /// Between two requests.
     idle: bool,
+    /// There is the head of a request, and it has not been answered.
+    serving: bool,
     /// Since when a request's head or small body is waited for, in milliseconds; `None` while there is a whole one.
     incomplete_since_ms: Option<u64>,
 }
@@ -110,7 +112,21 @@ impl Deadlines {
 
     /// Wakes every connection that waits for a request, because the front-end stops.
     pub(crate) fn stop_idle(&self) {
-        for (_, entry) in self.entries.borrow_mut().iter_mut().filter(|(_, e)| e.idle) {
+        self.stop(|entry| entry.idle);
+    }
+
+    /// Wakes every request that is under way, because the front-end does not wait for it any longer.
+    pub(crate) fn stop_serving(&self) {
+        self.stop(|entry| entry.serving);
+    }
+
+    /// Whether a request is under way.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.entries.borrow().iter().any(|(_, entry)| entry.serving)
+    }
+
+    fn stop(&self, which: impl Fn(&DeadlineEntry) -> bool) {
+        for (_, entry) in self.entries.borrow_mut().iter_mut().filter(|(_, e)| which(e)) {
             entry.fire(Fired::Stopped);
         }
     }
@@ -158,9 +174,20 @@ impl Deadline {
         let mut entries = self.all.entries.borrow_mut();
         let entry = &mut entries[self.key];
         entry.idle = idle;
+        entry.serving = false;
         if entry.fired == Some(Fired::Stopped) {
             entry.fired = None;
         }
+    }
+
+    /// A request is under way, until the connection is idle again.
+    pub(crate) fn set_serving(&self) {
+        self.all.entries.borrow_mut()[self.key].serving = true;
+    }
+
+    /// Whether the front-end does not wait any longer. Wakes this task when that comes.
+    pub(crate) fn is_stopped(&self, cx: &Context<'_>) -> bool {
+        self.poll_fired(cx) == Poll::Ready(Fired::Stopped)
     }
 
     /// Sets whether a request's head, or the rest of a small body, is waited for. What was there when the connection was to
@@ -243,6 +270,18 @@ mod tests {
         // A request came at the same moment: it is waited for as any other.
         idle.set_idle(false);
         assert_eq!(fired(&idle), None);
+    }
+
+    #[test]
+    fn what_is_under_way_is_stopped_for_good() {
+        let all = Deadlines::new();
+        let (waits, busy) = (all.add(), all.add());
+        busy.set_serving();
+        all.stop_serving();
+        let cx = Context::from_waker(Waker::noop());
+        assert_eq!((busy.is_stopped(&cx), waits.is_stopped(&cx)), (true, false));
+        busy.set(Duration::from_secs(1));
+        assert!(busy.is_stopped(&cx), "a later step has no time either");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! A request from its head to its record: chooses back-ends and tries them until one answers, independent of
 //! the request's source and the mechanism.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use plimsoll_policy::BackendId;
 
@@ -16,6 +19,8 @@ use crate::refusal_reason::RefusalReason;
 use crate::sessions;
 
 const NOT_PASSED_ON: &str = "the back-end's answer cannot be passed on";
+pub(crate) const STOPPING: RequestRefusal =
+    RequestRefusal::of(503, "the front-end stops").because(RefusalReason::Stopping);
 const UNAVAILABLE: RequestRefusal = RequestRefusal::of(503, "no back-end can take the request now");
 
 /// What the connection must do when a request has ended.
@@ -41,7 +46,7 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
 ) -> Ended<M::Parcel> {
     // A body cannot be read a second time.
     request.repeatable = request.head.is_safe && request.head.framing == Framing::None;
-    match try_backends(mechanism, request).await {
+    match until_stopped(mechanism, request).await {
         Outcome::Leaves(parcel) => Ended::Leaves(parcel),
         Outcome::Answered(answered) => {
             let end = End {
@@ -56,7 +61,7 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
             Ended::Answered { keep: answered.keep_client }
         }
         Outcome::Refused(refusal, retry_after_s) => {
-            close(request, End { refused: refusal.reason, ..End::unanswered(refusal.status) });
+            close(request, End::refused(&refusal, request.head.is_head));
             Ended::Refused(refusal, retry_after_s)
         }
         Outcome::Cut { status, content, refused } => {
@@ -82,6 +87,20 @@ fn close<C>(request: &mut ClientRequest<'_, C>, end: End) {
     let fault = fault.and_then(|why| Some((&*account.backend.as_ref()?.name, why)));
     request.worker.count_fault(end.refused, &request.accepted.peer_text, Some(line), fault);
     account.end(request.worker, request.accepted, (request.head, &request.scratch.head), end);
+}
+
+/// Tries back-ends until one answers, or the front-end does not wait any longer: for room, a connection or an answer.
+async fn until_stopped<M: Mechanism, C: ClientIo>(
+    mechanism: &M,
+    request: &mut ClientRequest<'_, C>,
+) -> Outcome<M::Parcel> {
+    let deadline = request.deadline;
+    let mut trying = pin!(try_backends(mechanism, request));
+    poll_fn(|cx| match trying.as_mut().poll(cx) {
+        Poll::Pending if deadline.is_stopped(cx) => Poll::Ready(Outcome::Refused(STOPPING, None)),
+        polled => polled,
+    })
+    .await
 }
 
 async fn try_backends<M: Mechanism, C: ClientIo>(
@@ -218,6 +237,10 @@ fn failed<P>(failure: &Failure) -> Outcome<P> {
         Failure::BadResponse(_) => refused(502, RefusalReason::BadResponse, NOT_PASSED_ON),
         Failure::OverLimit(_) => refused(502, RefusalReason::ResponseLimit, NOT_PASSED_ON),
         Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
+        Failure::Stopped => Outcome::Refused(STOPPING, None),
+        Failure::StoppedAnswering { status, content } => {
+            Outcome::Cut { status, content, refused: Some(RefusalReason::Stopping) }
+        }
         Failure::ClientGone => {
             Outcome::Cut { status: CLIENT_GONE, content: PassedContent::default(), refused: None }
         }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, StatusCode};
-use plimsoll_testkit::{PATIENCE, Why, pace};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
 use tokio::net::TcpStream;
 
 use super::common::origin::Origin;
@@ -336,6 +336,20 @@ fn a_reload_that_ends_a_listener_loses_no_request() {
             }
         }
         assert!((4..=6).contains(&connections), "{connections}");
+    });
+}
+
+#[test]
+fn streams_that_outlast_the_end_are_answered() {
+    let origin = Origin::scripted(|conn| while conn.request().is_some() {});
+    let front_end = FrontEnd::new(&[origin.address], "");
+    run(async {
+        let client = connect(front_end.address(0)).await;
+        let (answer, _) = send(&client, request("GET", "/"), true).await;
+        eventually("the request", || origin.connections() == 1);
+        tokio::task::spawn_blocking(move || front_end.stop_within(Duration::from_millis(50))).await.unwrap();
+        let answer = read(answer.await.unwrap()).await.unwrap();
+        assert_eq!((answer.status.as_u16(), &*answer.body), (503, &b"the front-end stops\n"[..]));
     });
 }
 

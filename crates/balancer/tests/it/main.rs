@@ -20,5 +20,6 @@ mod responses;
 mod routes;
 mod slow_clients;
 mod sticky;
+mod stopping;
 mod tls;
 mod told_hits;

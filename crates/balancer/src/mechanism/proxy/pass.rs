@@ -138,6 +138,7 @@ impl<C: Halves> Exchange<'_, C> {
             }),
             Err(RelayFailed::ClientGone) => Err(Failure::ClientLeft { content }),
             Err(RelayFailed::ClientTimeout) => Err(Failure::ClientTimeout { content }),
+            Err(RelayFailed::Stopped) => Err(Failure::StoppedAnswering { status: head.status, content }),
             Err(RelayFailed::Broken { by_backend }) => {
                 Err(Failure::Broken { status: head.status, content, by_backend })
             }
@@ -236,6 +237,7 @@ impl Waiting<'_> {
                     Err(Fired::TimedOut) => {
                         return Err(Failure::ClientTimeout { content: PassedContent::default() });
                     }
+                    Err(Fired::Stopped) => return Err(Failure::Stopped),
                     _ => return Err(Failure::ClientGone),
                 }
             }
@@ -303,6 +305,7 @@ impl Waiting<'_> {
                     return Err(Failure::BadResponse("a head that was cut off"));
                 }
                 Ok(Err(failure)) => return Err(failure),
+                Err(Fired::Stopped) => return Err(Failure::Stopped),
                 Err(Fired::BackendDown) if response.is_empty() => return Err(Failure::BackendDown),
                 Err(Fired::BackendDown) => return Err(Failure::BadResponse("a head that was cut off")),
                 Err(Fired::TimedOut) if waits_for_client(upload, asked_ms) && !stalling.is_stalled() => {

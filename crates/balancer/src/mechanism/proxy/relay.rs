@@ -196,6 +196,7 @@ impl<'a> Relay<'a> {
                     Ok(Some(Ok(0))) if matches!(self.body, Body::UntilClose) => self.end_here()?,
                     Ok(Some(Ok(n))) if n > 0 => self.take()?,
                     Ok(None) => return Err(RelayFailed::ClientGone),
+                    Err(Fired::Stopped) => return Err(RelayFailed::Stopped),
                     Err(Fired::TimedOut) if rest.is_awaited() => return Err(RelayFailed::ClientTimeout),
                     Err(_) if rest.is_awaited() => return Err(RelayFailed::ClientGone),
                     // A back-end may end its connection because the client sends nothing.
@@ -247,6 +248,7 @@ impl<'a> Relay<'a> {
                 Ok(Ok(())) => return Ok(()),
                 Err(Fired::TimedOut) if !stalling.is_stalled() => stalling.stall(),
                 Err(Fired::TimedOut) => return Err(RelayFailed::ClientTimeout),
+                Err(Fired::Stopped) => return Err(RelayFailed::Stopped),
                 _ => return Err(RelayFailed::ClientGone),
             }
             wait.set(stalling, *written);

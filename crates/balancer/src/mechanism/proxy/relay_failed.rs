@@ -6,8 +6,10 @@ use crate::http::response::BadResponse;
 /// Why the client did not get the whole response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelayFailed {
-    /// The client has gone, or the front-end stops.
+    /// The client has gone.
     ClientGone,
+    /// The front-end stops.
+    Stopped,
     /// The client takes nothing of it, or sends nothing of what is left of its request.
     ClientTimeout,
     /// The back-end's body was cut off, too long or badly framed, or took too long.

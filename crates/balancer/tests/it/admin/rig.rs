@@ -124,8 +124,12 @@ impl Rig {
         wait_for("metrics that are so", || Some(self.metrics()).filter(&are_so))
     }
 
-    pub(crate) fn stop(mut self) {
-        self.balancer.take().unwrap().stop_within(Duration::from_secs(5));
+    pub(crate) fn stop(self) {
+        self.stop_within(Duration::from_secs(5));
+    }
+
+    pub(crate) fn stop_within(mut self, drain: Duration) {
+        self.balancer.take().unwrap().stop_within(drain);
     }
 }
 

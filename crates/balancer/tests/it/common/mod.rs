@@ -63,6 +63,17 @@ impl FrontEnd {
         eventually("the end of all requests", || balancer.load() == 0);
     }
 
+    /// Waits until back-ends have this load.
+    pub(crate) fn load_once(&self, load: u64) {
+        let balancer = self.balancer.as_ref().unwrap();
+        eventually("the load", || balancer.load() == load);
+    }
+
+    /// Stops, and waits this long for what is under way.
+    pub(crate) fn stop_within(mut self, drain: Duration) {
+        self.balancer.take().unwrap().stop_within(drain);
+    }
+
     /// Sends bytes over a connection of their own, ends the client's side, and reads all answers.
     pub(crate) fn talk(&self, bytes: &[u8]) -> (Vec<u8>, End) {
         let mut client = self.client();
@@ -74,7 +85,7 @@ impl FrontEnd {
 
 impl Drop for FrontEnd {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if !std::thread::panicking() && self.balancer.is_some() {
             self.assert_idle();
         }
         if let Some(balancer) = self.balancer.take() {
