@@ -61,7 +61,6 @@ pub(crate) async fn serve(stream: TcpStream, shared: &Arc<Shared>) {
         .max_buf_size(MOST_HEAD_BYTES)
         // A client may close its side once it has sent its last request: RFC 9112, section 9.6.
         .half_close(true)
-        .pipeline_flush(true)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_origin::synthetic::Synthetic;
 use plimsoll_origin::{DiskModel, Origin, OriginConfig, OriginError, Source};
-use plimsoll_testkit::{PATIENCE, eventually_async};
+use plimsoll_testkit::{PATIENCE, Why, eventually_async, pace_async};
 use tokio::sync::oneshot;
 
 use crate::client::{Client, Running, until_all_is_read};
@@ -74,6 +74,40 @@ async fn heads_are_bounded_in_size_and_time() {
     assert!(!client.rest().await.starts_with(b"HTTP/1.1 200"));
     eventually_async("the end of all connections", async || origin.handle.stats().connections_open == 0)
         .await;
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_told_so() {
+    let origin = Running::start(config()).await;
+    let many = "X: 1\r\n".repeat(101);
+    for (what, status) in [
+        ("GARBAGE\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nA b: c\r\n\r\n".to_owned(), 400),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431),
+        (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000)), 431),
+    ] {
+        let mut client = Client::connect(origin.address()).await;
+        // The origin may answer before all of it is sent.
+        let _ = client.try_send(what.as_bytes()).await;
+        let answer = client.rest().await;
+        let expected = format!("HTTP/1.1 {status} ");
+        assert!(answer.starts_with(expected.as_bytes()), "{what:.40}: {}", String::from_utf8_lossy(&answer));
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_does_not_read_is_not_held_for_it() {
+    let origin = Running::start(config()).await;
+    let mut client = Client::connect(origin.address()).await;
+    client.send(b"GET /size/10000000000 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let mut before = 0;
+    eventually_async("the end of what sockets take", async || {
+        pace_async(Duration::from_millis(200), Why::TimeIsUp).await;
+        let now = origin.handle.stats().body_bytes;
+        now > 0 && std::mem::replace(&mut before, now) == now
+    })
+    .await;
+    assert!(before < 100_000_000, "{before} bytes are on their way to a client that reads none");
 }
 
 #[tokio::test]
