@@ -1,8 +1,10 @@
 //! The state of a back-end that all workers share.
 
+mod condition;
+
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{BackendName, EjectionConfig, HostPort, ProxyProtocol};
@@ -10,7 +12,9 @@ use plimsoll_policy::{BackendId, Health};
 use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
-use crate::ejection::{Ejection, EjectionChange, TrialEnd};
+use self::condition::Condition;
+pub(crate) use self::condition::Worsened;
+use crate::ejection::{EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
 use crate::net::backend_tls::BackendTls;
@@ -68,51 +72,6 @@ pub(crate) struct Backend {
     /// What happened, by worker; the last one is for everyone else. Shared with the back-ends of this name that a reload
     /// put another in the place of, so that no count falls.
     pub(crate) counts: Arc<[BackendCounts]>,
-}
-
-/// How a back-end is.
-#[derive(Debug)]
-struct Condition {
-    /// How often it went down or came up: odd while it is down.
-    turns: AtomicU32,
-    tracker: Mutex<Tracker>,
-}
-
-impl Condition {
-    /// Of a back-end that is up, or down.
-    fn new(up: bool) -> Self {
-        let tracker = Tracker {
-            up,
-            good: 0,
-            bad: 0,
-            drained: false,
-            keeps_sessions: false,
-            ejection: Ejection::default(),
-        };
-        Self { turns: AtomicU32::new(u32::from(!up)), tracker: Mutex::new(tracker) }
-    }
-}
-
-/// Counts good and bad signs of a back-end and its failures, and keeps an operator's drain.
-#[derive(Debug)]
-struct Tracker {
-    up: bool,
-    good: u32,
-    bad: u32,
-    drained: bool,
-    /// Whether it is drained, and takes requests of its sessions yet.
-    keeps_sessions: bool,
-    ejection: Ejection,
-}
-
-impl Tracker {
-    fn health(&self) -> Health {
-        match (self.up, self.drained && !self.keeps_sessions || self.ejection.is_ejected()) {
-            (false, _) => Health::Down,
-            (true, true) => Health::Draining,
-            (true, false) => Health::Up,
-        }
-    }
 }
 
 impl Backend {
@@ -210,16 +169,6 @@ impl Backend {
         Arc::ptr_eq(&self.condition, &other.condition)
     }
 
-    /// Changes whenever the back-end goes down or comes up.
-    pub(crate) fn turns(&self) -> u32 {
-        self.condition.turns.load(Ordering::Relaxed)
-    }
-
-    /// Whether it is down, or was at some time since it had turned `before` times.
-    pub(crate) fn went_down_since(&self, before: u32) -> bool {
-        before % 2 == 1 || self.turns() != before
-    }
-
     /// Whether it is no longer configured.
     pub(crate) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
@@ -238,33 +187,6 @@ impl Backend {
     /// Whether an operator drained it.
     pub(crate) fn is_drained(&self) -> bool {
         self.tracker().drained
-    }
-
-    /// Counts a good sign; the new health when it changed.
-    pub(crate) fn good_sign(&self, rise: u32) -> Option<Health> {
-        let mut tracker = self.tracker();
-        tracker.bad = 0;
-        tracker.good = tracker.good.saturating_add(1);
-        if self.address.is_err() || tracker.up || tracker.good < rise {
-            return None;
-        }
-        tracker.up = true;
-        tracker.ejection.clear();
-        self.condition.turns.fetch_add(1, Ordering::Relaxed);
-        Some(tracker.health())
-    }
-
-    /// Counts a bad sign; the new health when it changed.
-    pub(crate) fn bad_sign(&self, fall: u32) -> Option<Health> {
-        let mut tracker = self.tracker();
-        tracker.good = 0;
-        tracker.bad = tracker.bad.saturating_add(1);
-        if !tracker.up || tracker.bad < fall {
-            return None;
-        }
-        tracker.up = false;
-        self.condition.turns.fetch_add(1, Ordering::Relaxed);
-        Some(tracker.health())
     }
 
     /// Whether it takes no requests but trials, because it failed too many.
@@ -370,10 +292,6 @@ impl Backend {
     /// A drained one takes requests of its sessions yet, or no longer.
     pub(crate) fn set_keeps_sessions(&self, keeps: bool) {
         self.tracker().keeps_sessions = keeps;
-    }
-
-    fn tracker(&self) -> MutexGuard<'_, Tracker> {
-        self.condition.tracker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

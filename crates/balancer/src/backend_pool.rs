@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use plimsoll_config::{Config, PoolName, StickyConfig};
 use plimsoll_policy::{BackendId, Health};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Worsened};
 use crate::dispatch::{BuildFailed, PartitionedDispatch};
 use crate::http::target_hash::TargetHash;
 use crate::membership::members::{self, Members};
@@ -38,6 +38,8 @@ pub(crate) struct BackendPool {
     pub(crate) ejecting: Mutex<()>,
     /// Whether a back-end may be ejected, so that requests look for one on trial.
     pub(crate) any_ejected: AtomicBool,
+    /// Whether a back-end is down and in doubt.
+    pub(crate) any_doubtful: AtomicBool,
     /// How many retries there were and may be.
     retries: Mutex<PoolRetries>,
     /// Which back-ends are slow.
@@ -86,6 +88,7 @@ impl BackendPool {
             suspected: tokio::sync::Notify::new(),
             ejecting: Mutex::default(),
             any_ejected: AtomicBool::new(false),
+            any_doubtful: AtomicBool::new(false),
             retries: Mutex::default(),
             slowness: Mutex::default(),
             weights: Mutex::default(),
@@ -199,11 +202,15 @@ impl BackendPool {
         }
     }
 
-    /// Takes a sign that a back-end does not work, and the reason: counts it, and tells dispatch when it is down by that.
-    pub(crate) fn bad_sign(&self, backend: &Arc<Backend>, why: &dyn fmt::Display) {
-        let changed = backend.bad_sign(self.config.load().health.fall);
-        if changed.is_some() && self.is_there(backend) {
-            tracing::warn!(backend = &*backend.name, %why, "back-end is down");
+    /// Takes a sign that a back-end does not work, doubtful or certain, and the reason: counts it, and tells dispatch when it is down by
+    /// that.
+    pub(crate) fn bad_sign(&self, backend: &Arc<Backend>, why: &dyn fmt::Display, doubtful: bool) {
+        let worsened = backend.bad_sign(self.config.load().health.fall, doubtful);
+        if worsened.is_some() && self.is_there(backend) {
+            if worsened == Some(Worsened::WentDown) {
+                tracing::warn!(backend = &*backend.name, %why, "back-end is down");
+            }
+            self.any_doubtful.fetch_or(doubtful, Ordering::Relaxed);
             self.health_changed(backend);
         }
     }
@@ -215,6 +222,8 @@ impl BackendPool {
 
     /// Tells dispatch how a back-end is, and readmits ejected ones where that asks for it.
     pub(crate) fn tell_health(&self, backend: &Backend) {
+        // Before dispatch hears that it is down: its policy would forget what it knows of it.
+        self.look_after_doubtful();
         self.pass_health(backend);
         self.look_after_ejected(Instant::now());
     }

@@ -97,6 +97,7 @@ impl BackendPool {
     /// Readmits ejected back-ends where their time is over, or where they are more than may be. Called from time to time,
     /// and whenever something has changed.
     pub(crate) fn look_after_ejected(&self, now: Instant) {
+        self.look_after_doubtful();
         if self.any_ejected.load(Ordering::Relaxed) {
             let _one = self.lock_ejecting();
             self.settle(now);
@@ -140,7 +141,7 @@ impl BackendPool {
         self.pass_health(backend);
     }
 
-    fn has_weight(&self, backend: &Backend) -> bool {
+    pub(crate) fn has_weight(&self, backend: &Backend) -> bool {
         self.dispatch.inspect_members(|i| i.view.weight(backend.id) != Weight::ZERO)
     }
 

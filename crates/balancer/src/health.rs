@@ -2,8 +2,9 @@
 
 use std::io;
 use std::ops::RangeInclusive;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plimsoll_config::{HealthConfig, HealthProbe};
 use plimsoll_policy::{Health, Rng};
@@ -19,14 +20,23 @@ use crate::net::to_backend::ToBackend;
 /// Bytes of an answer in which its status has to be.
 const MOST_ANSWER_BYTES: usize = 16 << 10;
 
-/// The most time-outs in a row that are ignored while the back-end answers clients.
+/// The most time-outs in a row that are ignored while the back-end answers clients, where the operator has named a path: that
+/// may still hang.
 const MOST_EXCUSED: u32 = 8;
+
+/// How long the answer to a check is waited for after it has timed out. A back-end that does one thing after the other has the check wait
+/// behind a long request; further checks beside it would only wait there, too.
+const LATE: Duration = Duration::from_secs(5);
+
+/// A check under way.
+type CheckUnderWay = Pin<Box<dyn Future<Output = Result<(), BadCheck>> + Send>>;
 
 /// Checks a back-end until the task is aborted.
 pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
     let mut rng = Rng::new(seed(&backend), 0);
     let mut settled = true;
     let mut excused = 0;
+    let mut late = None;
     // The first checks of many back-ends do not all happen at once.
     let first = pool.config.load().health.interval.mul_f64(rng.unit());
     tokio::time::sleep(first).await;
@@ -41,34 +51,30 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
         };
         if let Some(probe) = probe {
             let answers = backend.answers();
+            let result = checked(probe, &backend, config.health.timeout, &mut late).await;
             let failed = &backend.counts[backend.counts.len() - 1].checks_failed;
-            let result = match tokio::time::timeout(config.health.timeout, check(probe, &backend)).await {
-                Ok(Err(BadCheck::Failed(error))) if is_local(&error) => {
-                    tracing::warn!(backend = &*backend.name, %error, "cannot check");
-                    tokio::time::sleep(pause(&config.health, true, &mut rng)).await;
-                    continue;
-                }
-                Ok(result) => result,
-                // A busy back-end may queue the check while it answers others; that is no failure. The
-                // probe's path may still hang, so this is limited.
-                Err(_) if answers != backend.answers() && excused < MOST_EXCUSED => {
-                    excused += 1;
-                    failed.add(1);
-                    tokio::time::sleep(pause(&config.health, false, &mut rng)).await;
-                    continue;
-                }
-                Err(_) => Err(BadCheck::TimedOut(config.health.timeout)),
-            };
-            excused = 0;
+            let local = matches!(&result, Err(BadCheck::Failed(error)) if is_local(error));
+            failed.add(u64::from(result.is_err() && !local));
             match &result {
-                Ok(()) => pool.good_sign(&backend),
+                Ok(()) => {
+                    excused = 0;
+                    pool.good_sign(&backend);
+                }
+                Err(error) if local => tracing::warn!(backend = &*backend.name, %error, "cannot check"),
+                // A busy back-end may queue the check while it answers others; that is no failure.
+                Err(BadCheck::TimedOut(_))
+                    if answers != backend.answers() && (is_guess(probe) || excused < MOST_EXCUSED) =>
+                {
+                    excused += 1;
+                }
                 Err(why) => {
-                    failed.add(1);
-                    pool.bad_sign(&backend, why);
+                    excused = 0;
+                    pool.bad_sign(&backend, why, why.is_doubtful(probe));
                 }
             }
             // One that is down is looked at often: clients wait for it when it was the last one.
-            settled = result.is_ok() && backend.health() != Health::Down;
+            let is_up = backend.health() != Health::Down && !backend.stands_in();
+            settled = local || result.is_ok() && is_up;
         }
         let wait = pause(&config.health, settled, &mut rng);
         // A failed connection of a request is a reason to look at once.
@@ -79,6 +85,35 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
             }
         }
     }
+}
+
+/// Checks once, for at most this long. Where an earlier check is still under way, that one is waited for instead; its answer, which came too
+/// late, is followed by another check.
+async fn checked(
+    probe: &HealthProbe,
+    backend: &Arc<Backend>,
+    timeout: Duration,
+    late: &mut Option<(Instant, CheckUnderWay)>,
+) -> Result<(), BadCheck> {
+    if let Some((since, mut check)) = late.take() {
+        if tokio::time::timeout(timeout, &mut check).await.is_err() {
+            if since.elapsed() < LATE {
+                *late = Some((since, check));
+            }
+            return Err(BadCheck::TimedOut(timeout));
+        }
+    }
+    let begun = Instant::now();
+    let mut check: CheckUnderWay = Box::pin(check(probe.clone(), Arc::clone(backend)));
+    tokio::time::timeout(timeout, &mut check).await.unwrap_or_else(|_| {
+        *late = Some((begun, check));
+        Err(BadCheck::TimedOut(timeout))
+    })
+}
+
+/// Whether nobody has said what to ask this back-end for.
+fn is_guess(probe: &HealthProbe) -> bool {
+    matches!(probe, HealthProbe::Http { path, .. } if path == "/")
 }
 
 fn pause(config: &HealthConfig, settled: bool, rng: &mut Rng) -> Duration {
@@ -110,10 +145,22 @@ enum BadCheck {
     Closed,
 }
 
-async fn check(probe: &HealthProbe, backend: &Arc<Backend>) -> Result<(), BadCheck> {
+impl BadCheck {
+    /// Whether requests may still be answered there.
+    fn is_doubtful(&self, probe: &HealthProbe) -> bool {
+        match self {
+            Self::TimedOut(_) => true,
+            // What fails may be this one page.
+            Self::Status(_) => is_guess(probe),
+            Self::Unresolved | Self::Failed(_) | Self::NotHttp | Self::Closed => false,
+        }
+    }
+}
+
+async fn check(probe: HealthProbe, backend: Arc<Backend>) -> Result<(), BadCheck> {
     let Ok(address) = backend.address else { return Err(BadCheck::Unresolved) };
-    let mut stream = ToBackend::open(backend, address, None, &Http2Connections::default()).await?;
-    let HealthProbe::Http { path, host, status_min, status_max } = probe else {
+    let mut stream = ToBackend::open(&backend, address, None, &Http2Connections::default()).await?;
+    let HealthProbe::Http { path, host, status_min, status_max } = &probe else {
         return Ok(());
     };
     let host = host.as_deref().unwrap_or(&backend.authority);

@@ -45,6 +45,7 @@ mod shared;
 mod slowness;
 mod srv_names;
 mod stalling;
+mod standing_in;
 mod thread;
 mod tls_serving;
 mod trial;

@@ -99,8 +99,14 @@ impl CompressionCounts {
 }
 
 /// Counters by reason.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RefusalCounts([SharedCounter; REASONS]);
+
+impl Default for RefusalCounts {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| SharedCounter::default()))
+    }
+}
 
 impl RefusalCounts {
     /// Counts.

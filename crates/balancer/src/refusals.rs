@@ -13,8 +13,14 @@ const TELL_AGAIN: Duration = Duration::from_secs(10);
 const SHOWN_BYTES: usize = 120;
 
 /// One refused request for each reason, to show in the log.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RefusalExamples([Example; REASONS]);
+
+impl Default for RefusalExamples {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Example::default()))
+    }
+}
 
 #[derive(Debug, Default)]
 struct Example {

@@ -147,8 +147,8 @@ mod tests {
         pool.look_after_weights(start);
         assert!((weight() - 1.0).abs() < 1e-9, "those that are there at the start are whole");
         let backend = pool.nth(0);
-        pool.bad_sign(&backend, &"it failed");
-        pool.bad_sign(&backend, &"it failed");
+        pool.bad_sign(&backend, &"it failed", false);
+        pool.bad_sign(&backend, &"it failed", false);
         pool.good_sign(&backend);
         pool.good_sign(&backend);
         assert!(weight() < 0.11, "{}", weight());
@@ -203,7 +203,7 @@ mod tests {
         let backend = pool.nth(0);
         pool.look_after_weights(start);
         pool.set_drained(&backend, true, start);
-        (0..2).for_each(|_| pool.bad_sign(&backend, &"it restarts"));
+        (0..2).for_each(|_| pool.bad_sign(&backend, &"it restarts", false));
         (0..2).for_each(|_| pool.good_sign(&backend));
         let state =
             || pool.dispatch.inspect_members(|i| (i.view.health(backend.id), i.view.weight(backend.id)));

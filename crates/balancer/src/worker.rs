@@ -232,7 +232,7 @@ impl Worker {
         }
         self.shared.in_pool(backend.pool, |pool| {
             for _ in 0..signs.min(pool.config.load().health.fall) {
-                pool.bad_sign(backend, error);
+                pool.bad_sign(backend, error, false);
             }
         });
     }

@@ -56,7 +56,7 @@ fn never_more_than_the_share_and_never_the_last_one() {
 fn when_no_other_one_takes_requests_those_that_can_do() {
     type Way = fn(&FrontEndShared, usize);
     let ways: [Way; 3] = [
-        |shared, index| (0..2).for_each(|_| shared.bad_sign(&shared.nth(index), &"a test")),
+        |shared, index| (0..2).for_each(|_| shared.bad_sign(&shared.nth(index), &"a test", false)),
         |shared, index| {
             shared.nth(index).set_drained(true);
             shared.tell_health(&shared.nth(index));

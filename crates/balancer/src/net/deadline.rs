@@ -35,11 +35,28 @@ pub(crate) enum Fired {
     MadeRoom,
 }
 
+/// A back-end of which is to be known when it goes down.
+#[derive(Debug)]
+pub(crate) struct WatchedBackend {
+    pub(crate) backend: Arc<Backend>,
+    /// How often it had turned.
+    pub(crate) turns: u32,
+    /// How often it had ceased to take requests because it is in doubt, if that is to be known as well.
+    pub(crate) lapses: Option<u32>,
+}
+
+impl WatchedBackend {
+    fn is_lost(&self) -> bool {
+        let is_left_out = |before| self.backend.lapses() != before;
+        self.backend.went_down_since(self.turns) || self.lapses.is_some_and(is_left_out)
+    }
+}
+
 #[derive(Debug, Default)]
 struct DeadlineEntry {
     due_ms: u64,
     waker: Option<Waker>,
-    watched: Option<(Arc<Backend>, u32)>,
+    watched: Option<WatchedBackend>,
     fired: Option<Fired>,
     /// Between two requests.
     idle: bool,
@@ -84,7 +101,7 @@ impl Deadlines {
             entry.due_ms = entry.due_ms.saturating_add(late_ms);
             if entry.due_ms <= now_ms {
                 entry.fire(Fired::TimedOut);
-            } else if entry.watched.as_ref().is_some_and(|(b, before)| b.went_down_since(*before)) {
+            } else if entry.watched.as_ref().is_some_and(WatchedBackend::is_lost) {
                 entry.fire(Fired::BackendDown);
             }
         }
@@ -202,10 +219,9 @@ impl Deadline {
         }
     }
 
-    /// Fires as well when `backend` goes down, or has been down since it had turned `before` times.
-    pub(crate) fn watch(&self, backend: &Arc<Backend>, before: u32) {
-        let mut entries = self.all.entries.borrow_mut();
-        entries[self.key].watched = Some((Arc::clone(backend), before));
+    /// Fires as well when the back-end goes down, or has been since.
+    pub(crate) fn watch(&self, watched: WatchedBackend) {
+        self.all.entries.borrow_mut()[self.key].watched = Some(watched);
     }
 
     /// Watches no back-end any longer.

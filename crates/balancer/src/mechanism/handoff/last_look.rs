@@ -6,7 +6,7 @@ use plimsoll_wire::message::Conn;
 
 use super::numbers::SeenNumbers;
 
-/// Time between two looks: a client to whom nothing has come between them gets nothing.
+/// Time between two looks at one that is down: a client to whom nothing has come between them gets nothing.
 pub(super) const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A connection with a request under way: its number, how many requests it has had, and what its client had.
@@ -19,9 +19,9 @@ pub(super) struct LastLook {
 }
 
 impl LastLook {
-    /// Whether it is time for another one.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        now >= self.at + INTERVAL
+    /// Whether it is time for another one, with this time between two.
+    pub(super) fn is_due(&self, now: Instant, interval: Duration) -> bool {
+        now.saturating_duration_since(self.at) >= interval
     }
 
     /// Those that are the same as before. Both are in the order of the table.

@@ -11,7 +11,7 @@ use plimsoll_policy::Health;
 use plimsoll_wire::message::Conn;
 
 use super::handoffs::Handoffs;
-use super::last_look::{LastLook, SeenRequest};
+use super::last_look::{INTERVAL, LastLook, SeenRequest};
 use super::link::AgentLink;
 use super::numbers::SeenNumbers;
 use super::recover;
@@ -22,11 +22,17 @@ pub(super) fn look(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, now: Instant) {
     let links: Vec<Rc<AgentLink>> = handoffs.links.borrow().iter().flatten().map(Rc::clone).collect();
     for link in links {
         let mut last = link.last_look.borrow_mut();
-        if link.backend().health() != Health::Down {
-            *last = None;
-            continue;
-        }
-        if last.as_ref().is_some_and(|last| !last.is_due(now)) {
+        let backend = link.backend();
+        // One in doubt that takes requests may work on them for as long as by proxy.
+        let interval = match backend.health() {
+            Health::Down => INTERVAL,
+            _ if backend.stands_in() => worker.shared.config.load().timeouts.first_byte,
+            _ => {
+                *last = None;
+                continue;
+            }
+        };
+        if last.as_ref().is_some_and(|last| !last.is_due(now, interval)) {
             continue;
         }
         let found = requests(handoffs, &link);

@@ -29,3 +29,25 @@ pub(super) struct Idle<B> {
     pub(super) connection: BackendConnection<B>,
     pub(super) since_ms: u64,
 }
+
+/// What a kept connection is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptFor {
+    /// A request that is sent again where the back-end has closed the connection.
+    Repeatable,
+    /// One for which the system is asked whether the back-end has closed it this very moment.
+    Careful,
+    /// One that must not be sent twice.
+    Once,
+}
+
+/// A connection that was idle for longer is not used for what must not be sent twice: back-ends close theirs after some seconds, and one that
+/// is closed in that very moment loses the request.
+const MOST_IDLE_MS: u64 = 500;
+
+impl<B> Idle<B> {
+    /// Whether it can be used for that.
+    pub(super) fn is_fit(&self, wanted_for: KeptFor, now_ms: u64) -> bool {
+        wanted_for != KeptFor::Once || now_ms.saturating_sub(self.since_ms) <= MOST_IDLE_MS
+    }
+}

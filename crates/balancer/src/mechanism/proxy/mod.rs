@@ -37,7 +37,7 @@ use crate::trial;
 use crate::worker::Worker;
 use compress::Compressors;
 use pass::Exchange;
-use pool::{BackendConnection, NoConnection, Pool};
+use pool::{BackendConnection, KeptFor, NoConnection, Pool};
 
 /// The mechanism of one worker, with connections of this type to back-ends.
 pub(crate) struct Proxy<B: BackendIo = ToBackend> {
@@ -86,6 +86,9 @@ impl<B: BackendIo> Proxy<B> {
     async fn pass<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Result<Answered, Failure> {
         let Some(backend) = request.account.backend.clone() else { return Err(Failure::NoPlace) };
         let before = backend.turns();
+        // One in doubt may be busy with this very request, and so may the next one.
+        let movable = request.repeatable && request.more && request.account.attempts == 1;
+        let lapses = movable.then(|| backend.lapses());
         let (mut connection, perhaps_stale) = self.connect(request, &backend).await?;
         if connection.backend.went_down_since(before) && request.more {
             // It went down while a connection was waited for.
@@ -119,7 +122,7 @@ impl<B: BackendIo> Proxy<B> {
             stalling,
             trial,
             first_byte,
-            turns: before,
+            before: (before, lapses),
             loads: HeaderLoads::of(&request.worker.shared, &backend),
             more: cookie.as_deref().unwrap_or_default(),
             compressors: &self.compressors,
@@ -148,13 +151,17 @@ impl<B: BackendIo> Proxy<B> {
         request: &ClientRequest<'_, C>,
         backend: &Arc<Backend>,
     ) -> Result<(BackendConnection<B>, bool), Failure> {
-        let surely = !request.repeatable || request.account.attempts > 1;
+        let care = match (request.repeatable, request.account.attempts) {
+            (false, _) => KeptFor::Once,
+            (true, ..=1) => KeptFor::Repeatable,
+            (true, _) => KeptFor::Careful,
+        };
         // On trial, a kept connection that was closed meanwhile would say nothing of the back-end as it is now.
         let on_trial = request.account.is_on_trial();
         let client = (backend.proxy_protocol != ProxyProtocol::None).then(|| request.accepted.ends());
         let client = client.as_ref();
-        if !on_trial && let Some(connection) = self.pool.take(backend, client, surely) {
-            return Ok((connection, !surely));
+        if !on_trial && let Some(connection) = self.pool.take(backend, client, care) {
+            return Ok((connection, care == KeptFor::Repeatable));
         }
         let wait = trial::wait(request.config.timeouts.connect, on_trial);
         let opened = self.pool.connect(backend, client, wait).await;

@@ -27,7 +27,7 @@ use crate::http2;
 use crate::load_information::HeaderLoads;
 use crate::mechanism::carry::{Answered, Failure};
 use crate::net::buffer::Buffer;
-use crate::net::deadline::{Deadline, Fired};
+use crate::net::deadline::{Deadline, Fired, WatchedBackend};
 use crate::net::halves::{Halves, Input};
 use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
@@ -64,8 +64,9 @@ pub(crate) struct Exchange<'a, C> {
     pub(crate) trial: &'a mut Option<BackendTrial>,
     /// How long an answer is waited for.
     pub(crate) first_byte: Duration,
-    /// How often the back-end had turned when it was chosen: once it goes down, no response is waited for.
-    pub(crate) turns: u32,
+    /// How often the back-end had turned when it was chosen: once it goes down, no response is waited for. And how often it had lapsed,
+    /// where the request can go elsewhere then.
+    pub(crate) before: (u32, Option<u32>),
     /// Takes loads from the back-end's responses.
     pub(crate) loads: Option<HeaderLoads<'a>>,
     /// Further fields of the response.
@@ -105,7 +106,8 @@ impl<C: Halves> Exchange<'_, C> {
             request: self.head_bytes,
             compressors: self.compressors,
         };
-        self.deadline.watch(&to.backend, self.turns);
+        let (turns, lapses) = self.before;
+        self.deadline.watch(WatchedBackend { backend: Arc::clone(&to.backend), turns, lapses });
         let buffers = (&mut *self.response, &mut *self.out);
         let head =
             waiting.response(&mut upload, &mut from_backend, &mut to_client, buffers, &mut self.stalling);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
-pub(crate) use super::idle::BackendConnection;
+pub(crate) use super::idle::{BackendConnection, KeptFor};
 use super::idle::{BackendKey, Idle, key};
 use super::told::ToldConnections;
 use crate::accepted::Accepted;
@@ -47,21 +47,27 @@ impl<B: BackendIo> Pool<B> {
     }
 
     /// An idle connection to `backend` that is still open, if there is one; where it was said to be for a client's connection, for this
-    /// one. With `surely`, for requests that must not be sent twice, the system is asked whether the back-end has closed it this very moment.
+    /// one.
     pub(crate) fn take(
         &self,
         backend: &Arc<Backend>,
         client: Option<&ConnectionEnds>,
-        surely: bool,
+        care: KeptFor,
     ) -> Option<BackendConnection<B>> {
+        let now_ms = self.deadlines.now_ms();
         if let Some(client) = client {
-            return self.told.borrow_mut().take(backend, client, surely);
+            let idle = self.told.borrow_mut().take(backend, client, care != KeptFor::Repeatable)?;
+            return idle.is_fit(care, now_ms).then_some(idle.connection);
         }
         let mut idle = self.idle.borrow_mut();
         let stack = idle.get_mut(&key(backend))?;
-        while let Some(Idle { connection, .. }) = stack.pop() {
-            if Arc::ptr_eq(&connection.backend, backend) && connection.stream.is_open(surely) {
-                return Some(connection);
+        while let Some(idle) = stack.pop() {
+            let connection = &idle.connection;
+            if Arc::ptr_eq(&connection.backend, backend)
+                && connection.stream.is_open(care != KeptFor::Repeatable)
+            {
+                // The others have been idle for longer; this one makes room for a new one.
+                return idle.is_fit(care, now_ms).then_some(idle.connection);
             }
         }
         None

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::idle::{BackendConnection, BackendKey, Idle, key};
+use super::idle::{BackendKey, Idle, key};
 use crate::backend::Backend;
 use crate::net::halves::BackendIo;
 use crate::net::proxy_protocol::ConnectionEnds;
@@ -47,15 +47,15 @@ impl<B: BackendIo> ToldConnections<B> {
         backend: &Arc<Backend>,
         client: &ConnectionEnds,
         surely: bool,
-    ) -> Option<BackendConnection<B>> {
+    ) -> Option<Idle<B>> {
         loop {
             let of_client = self.by_client.get(client)?;
             let of_backend =
                 of_client.iter().rev().find(|t| Arc::ptr_eq(&t.idle.connection.backend, backend))?;
             let number = of_backend.number;
-            let connection = self.remove(client, number)?.connection;
-            if connection.stream.is_open(surely) {
-                return Some(connection);
+            let idle = self.remove(client, number)?;
+            if idle.connection.stream.is_open(surely) {
+                return Some(idle);
             }
         }
     }

@@ -80,7 +80,7 @@ fn open(pool: &Pool<Silent>, backend: &Arc<Backend>, port: u16) -> Option<Backen
 /// The clients for which there is a connection.
 fn kept(pool: &Pool<Silent>, backend: &Arc<Backend>, clients: u16) -> Vec<u16> {
     let is_kept = |port: &u16| {
-        let taken = pool.take(backend, Some(&client(*port)), false);
+        let taken = pool.take(backend, Some(&client(*port)), KeptFor::Repeatable);
         taken.map(|connection| pool.put(connection)).is_some()
     };
     (1..=clients).filter(is_kept).collect()
@@ -90,8 +90,8 @@ fn kept(pool: &Pool<Silent>, backend: &Arc<Backend>, clients: u16) -> Vec<u16> {
 fn one_that_needs_a_place_gets_that_of_the_oldest() {
     let (pool, [first, second]) = full(5);
     // It is used, so the next one is the oldest.
-    pool.put(pool.take(&first, Some(&client(1)), false).unwrap());
-    assert!(pool.take(&first, Some(&client(9)), false).is_none());
+    pool.put(pool.take(&first, Some(&client(1)), KeptFor::Repeatable).unwrap());
+    assert!(pool.take(&first, Some(&client(9)), KeptFor::Repeatable).is_none());
     let new = open(&pool, &first, 9).unwrap();
     assert_eq!(kept(&pool, &first, 9), [1, 3, 4, 5]);
     assert_eq!(kept(&pool, &second, 9), [1, 2, 3, 4, 5], "another back-end is full, and nobody asks for it");
@@ -121,7 +121,7 @@ fn those_of_a_client_end_with_it() {
     let mut told = ToldConnections::default();
     for port in [1, 2] {
         for backend in [&first, &second] {
-            let connection = pool.take(backend, Some(&client(port)), false).unwrap();
+            let connection = pool.take(backend, Some(&client(port)), KeptFor::Repeatable).unwrap();
             told.put(client(port), Idle { connection, since_ms: 0 });
         }
     }
