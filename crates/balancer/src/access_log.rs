@@ -58,7 +58,7 @@ pub(crate) fn line(
 
 /// Method, target and version; `None` for a request that was not understood.
 fn request_line<'a>(record: &RequestRecord<'a>) -> Option<RequestLine<'a>> {
-    let head = record.head?;
+    let Some(head) = record.head else { return record.raw_line };
     let line = head.line.of(record.head_bytes);
     let (method, target) = line.split_at(memchr::memchr(b' ', line).unwrap_or(line.len()));
     let version = match head.version {

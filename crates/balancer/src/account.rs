@@ -287,6 +287,7 @@ impl Account {
         worker.observe(&RequestRecord {
             peer: &accepted.peer_text,
             head: Some(head),
+            raw_line: None,
             route: self.route.as_deref(),
             head_bytes,
             status: end.status,

@@ -113,7 +113,7 @@ async fn checked(
 
 /// Whether nobody has said what to ask this back-end for.
 fn is_guess(probe: &HealthProbe) -> bool {
-    matches!(probe, HealthProbe::Http { path, .. } if path == "/")
+    matches!(probe, HealthProbe::Http { path, status_min: 200, status_max: 499, .. } if path == "/")
 }
 
 fn pause(config: &HealthConfig, settled: bool, rng: &mut Rng) -> Duration {

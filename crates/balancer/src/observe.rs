@@ -1,7 +1,7 @@
 //! Records each request: counters, and a line of the access log.
 
 use plimsoll_config::ContentCoding;
-use plimsoll_observe::line::Times;
+use plimsoll_observe::line::{RequestLine, Times};
 
 use crate::backend::Backend;
 use crate::http::request::RequestHead;
@@ -11,6 +11,18 @@ use plimsoll_observe::Reason;
 /// The status that logs show where nobody was left to be answered, as nginx has it.
 pub(crate) const CLIENT_GONE: u16 = 499;
 
+/// The line with which a head begins, if it is a request line; `http2` if that was made of a request by HTTP/2.
+pub(crate) fn raw_line(head: &[u8], http2: bool) -> Option<RequestLine<'_>> {
+    let end = memchr::memchr(b'\n', head)?;
+    let line = head[..end].strip_suffix(b"\r").unwrap_or(&head[..end]);
+    let mut parts = line.split(|&b| b == b' ');
+    let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
+    let version = std::str::from_utf8(version).ok().filter(|version| version.starts_with("HTTP/"))?;
+    let is_whole = parts.next().is_none() && !method.is_empty() && !target.is_empty() && version.len() == 8;
+    let version = if http2 { "HTTP/2.0" } else { version };
+    is_whole.then_some(RequestLine { method, target, version })
+}
+
 /// One request, at its end.
 #[derive(Debug)]
 pub(crate) struct RequestRecord<'a> {
@@ -18,6 +30,8 @@ pub(crate) struct RequestRecord<'a> {
     pub(crate) peer: &'a str,
     /// The request; `None` when its head could not be understood.
     pub(crate) head: Option<&'a RequestHead>,
+    /// The line with which it began, where no more of it was understood.
+    pub(crate) raw_line: Option<RequestLine<'a>>,
     /// The name of the route that has taken it.
     pub(crate) route: Option<&'a str>,
     /// The rewritten head, into which `head` points.
@@ -52,6 +66,7 @@ impl<'a> RequestRecord<'a> {
         Self {
             peer,
             head: None,
+            raw_line: None,
             route: None,
             head_bytes: &[],
             status,

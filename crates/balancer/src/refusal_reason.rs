@@ -120,7 +120,7 @@ reasons! {
         "the request's head did not come within `timeouts.head`"
         "raise `timeouts.head`";
     BodyTimeout "body_timeout" "408"
-        "nothing of the request's body came for `timeouts.body`"
+        "the request's body came too slowly: nothing for `timeouts.body`, or less than 1 KiB/s"
         "raise `timeouts.body`";
     PlacedTwice "placed_twice" "508"
         "the address of a back-end leads to a front-end beside this one"
@@ -157,6 +157,11 @@ impl RefusalReason {
             508 => Self::PlacedTwice,
             _ => return None,
         })
+    }
+
+    /// Whether the request ends without a fault of its back-end.
+    pub(crate) const fn is_not_by_backend(self) -> bool {
+        self.is_by_client() || matches!(self, Self::Stopping | Self::MadeRoom)
     }
 
     /// Whether the client is at fault, so that nobody here has to act.

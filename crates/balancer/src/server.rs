@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use plimsoll_config::{Config, MechanismKind, PeersConfig};
+use plimsoll_config::{Admin, Config, MechanismKind, PeersConfig};
 use plimsoll_datapath::privileges::RunUser;
 
 use crate::control::{Control, ControlError};
@@ -36,8 +36,10 @@ use plimsoll_observe::access_log;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address cannot be listened at.
-    #[error("cannot listen at {address}: {error}")]
+    #[error("cannot listen at {address}: {error} ({})", listen_remedy(key, error))]
     Listen {
+        /// The key of the configuration that says so.
+        key: &'static str,
         /// The address.
         address: SocketAddr,
         /// Why not.
@@ -132,12 +134,16 @@ impl PreparedBalancer {
         let is_direct = config.mechanism == MechanismKind::Direct;
         let listeners = config.listeners.iter().map(|l| l.address);
         let sockets = bind_all(listeners.filter(|_| !is_direct), config.workers, anywhere)?;
-        let admin = config.admin.as_ref().map(|admin| bind(admin.address, false, false)).transpose()?;
+        let admin = config.admin.as_ref().map(bind_admin).transpose()?.flatten();
         let refused = if is_direct { StartError::Direct } else { StartError::Handoff };
         let systems = Mechanisms::start(&config, user).map_err(refused)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
-        let load_information = LoadIntake::prepare(&config.load_information)
-            .map_err(|(address, error)| StartError::Listen { address, error })?;
+        let load_information =
+            LoadIntake::prepare(&config.load_information).map_err(|(address, error)| StartError::Listen {
+                key: "`load_information.address`",
+                address,
+                error,
+            })?;
         Ok(Self { config, most_connections, sockets, admin, systems, peers, load_information })
     }
 
@@ -319,29 +325,67 @@ struct Bound {
     sockets: Vec<TcpListener>,
 }
 
+const LISTENER: &str = "`address` of a [[listener]]";
+
 fn bind_all(
     addresses: impl Iterator<Item = SocketAddr>,
     workers: usize,
     anywhere: bool,
 ) -> Result<Vec<Bound>, StartError> {
+    let bind = |address, shared| {
+        let failed = |error| StartError::Listen { key: LISTENER, address, error };
+        listen(address, shared, anywhere).map_err(failed)
+    };
     let bind_one = |configured: SocketAddr| {
         // Sharing the port is for our workers: another front-end that serves it already is found out.
-        drop(bind(configured, false, anywhere)?);
-        let first = bind(configured, true, anywhere)?;
-        let real = first.local_addr().map_err(|error| StartError::Listen { address: configured, error })?;
-        let more = (1..workers).map(|_| bind(real, true, anywhere));
+        drop(bind(configured, false)?);
+        let first = bind(configured, true)?;
+        let failed = |error| StartError::Listen { key: LISTENER, address: configured, error };
+        let real = first.local_addr().map_err(failed)?;
+        let more = (1..workers).map(|_| bind(real, true));
         let sockets = std::iter::once(Ok(first)).chain(more).collect::<Result<_, _>>()?;
         Ok(Bound { configured, real, sockets })
     };
     addresses.map(bind_one).collect()
 }
 
-fn bind(address: SocketAddr, shared: bool, anywhere: bool) -> Result<TcpListener, StartError> {
-    listen(address, shared, anywhere).map_err(|error| StartError::Listen { address, error })
+/// Where the admin API listens; nowhere if its address is taken and nobody has asked for it.
+fn bind_admin(admin: &Admin) -> Result<Option<TcpListener>, StartError> {
+    let address = admin.address;
+    match listen(address, false, false) {
+        Err(error) if admin.is_unasked && error.kind() == io::ErrorKind::AddrInUse => {
+            tracing::warn!(
+                "there is no admin API: {address}, its default address, is taken; write another `address`, or `enabled = false`, in [admin]"
+            );
+            Ok(None)
+        }
+        bound => {
+            bound.map(Some).map_err(|error| StartError::Listen { key: "`admin.address`", address, error })
+        }
+    }
 }
 
 fn beside(config: &PeersConfig) -> Result<Arc<Peers>, StartError> {
     let address = config.address;
-    let peers = Peers::new(config.clone(), bind(address, false, false)?);
-    peers.map(Arc::new).map_err(|error| StartError::Listen { address, error })
+    let failed = |error| StartError::Listen { key: "`peers.address`", address, error };
+    let peers = Peers::new(config.clone(), listen(address, false, false).map_err(failed)?);
+    peers.map(Arc::new).map_err(failed)
+}
+
+/// What to change where an address cannot be listened at.
+fn listen_remedy(key: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("another process listens there: end it, or choose another port as {key}")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!(
+                "ports below 1024 are for root: choose another one as {key}, or start as root with `user`"
+            )
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!("this machine has no such address: choose one of `ip address` as {key}")
+        }
+        _ => format!("it is {key}"),
+    }
 }

@@ -263,9 +263,13 @@ impl Worker {
                     counts.answers[hundreds(record.status)].add(1);
                     counts.first_byte.add(first_byte.saturating_duration_since(assigned));
                     counts.response_time.add(ended.saturating_duration_since(record.times.received));
+                    counts.failed.add(u64::from(record.refused == Some(RefusalReason::ResponseCut)));
                 }
-                // A client that did not wait is no failure of the back-end.
-                _ => counts.failed.add(u64::from(record.status != CLIENT_GONE)),
+                // A client that did not wait, or asked for what may not be, is no failure of the back-end.
+                _ => counts.failed.add(u64::from(
+                    record.status != CLIENT_GONE
+                        && !record.refused.is_some_and(RefusalReason::is_not_by_backend),
+                )),
             }
         }
         let config = self.shared.config.load();

@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::IsTerminal as _;
 
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -44,7 +45,7 @@ impl LogArgs {
             LogForm::Full => false,
             LogForm::Json => return registry.with(layer.json().flatten_event(true)).init(),
         };
-        registry.with(layer.event_format(MessageForm { short })).init();
+        registry.with(layer.event_format(MessageForm { short }).fmt_fields(fields())).init();
     }
 }
 
@@ -60,6 +61,24 @@ pub(crate) fn error(error: &impl fmt::Display) {
 fn wanted(given: &str) -> Option<Targets> {
     let given = given.trim();
     if given.is_empty() { None } else { given.parse().ok() }
+}
+
+/// Writes the message and then `key=value`, with quotes around what would not be one word.
+fn fields() -> impl for<'w> FormatFields<'w> + 'static {
+    debug_fn(|writer: &mut Writer<'_>, field, value| {
+        if field.name() == "message" {
+            return write!(writer, "{value:?}");
+        }
+        let text = format!("{value:?}");
+        let is_word =
+            !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'='));
+        let is_quoted = text.len() > 1 && text.starts_with('"') && text.ends_with('"');
+        match is_word || is_quoted {
+            true => write!(writer, "{}={text}", field.name()),
+            false => write!(writer, "{}={text:?}", field.name()),
+        }
+    })
+    .delimited(" ")
 }
 
 /// Messages for people: each line of a message is a line in this form.
@@ -147,12 +166,13 @@ mod tests {
         let (written, all) = (Written::default(), LevelFilter::TRACE);
         let to = written.clone();
         let layer = tracing_subscriber::fmt::layer().with_writer(move || to.clone());
-        let registry =
-            tracing_subscriber::registry().with(all).with(layer.event_format(MessageForm { short }));
+        let registry = tracing_subscriber::registry()
+            .with(all)
+            .with(layer.event_format(MessageForm { short }).fmt_fields(fields()));
         tracing::subscriber::with_default(registry, || {
             tracing::info!("read again\n  a: b");
             tracing::warn!(backend = "b0", "back-end is down");
-            tracing::error!("cannot go on");
+            tracing::error!(why = %"it \"is\" so", at = %"[::1]:80", n = 3, "cannot go on");
             tracing::debug!(target: "part", "looked");
         });
         let bytes = written.0.lock().unwrap().clone();
@@ -162,7 +182,7 @@ mod tests {
     #[test]
     fn short_lines_say_who_and_how_bad() {
         let expected = "plimsoll: read again\nplimsoll:   a: b\nplimsoll: warning: back-end is down backend=\"b0\"\n\
-                        plimsoll: error: cannot go on\nplimsoll: debug: part: looked\n";
+                        plimsoll: error: cannot go on why=\"it \\\"is\\\" so\" at=[::1]:80 n=3\nplimsoll: debug: part: looked\n";
         assert_eq!(written(true), expected);
     }
 
@@ -178,7 +198,7 @@ mod tests {
             " INFO read again",
             " INFO   a: b",
             " WARN back-end is down backend=\"b0\"",
-            "ERROR cannot go on",
+            "ERROR cannot go on why=\"it \\\"is\\\" so\" at=[::1]:80 n=3",
             "DEBUG part: looked",
         ];
         assert_eq!(lines.collect::<Vec<_>>(), expected);

@@ -43,8 +43,8 @@ struct PollingText {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BudgetText {
-    share: f64,
-    least_per_s: f64,
+    share: Option<f64>,
+    least_per_s: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -84,6 +84,9 @@ fn client_of(text: ServiceText) -> Result<ServiceClient, ClientError> {
         builder = builder.policy(policy);
     }
     if let Some(BudgetText { share, least_per_s }) = text.retry_budget {
+        let default = RetryBudget::default();
+        let (share, least_per_s) =
+            (share.unwrap_or(default.share), least_per_s.unwrap_or(default.least_per_s));
         builder = builder.budget(RetryBudget { share, least_per_s });
     }
     if let Some(attempts) = text.attempts {

@@ -162,7 +162,15 @@ impl ServiceDirectory {
         settings: DirectorySettings,
         bounds: MapBounds,
     ) -> Result<Self, DirectoryError> {
-        let DirectorySettings { key, node, ttl, only, .. } = settings;
+        let DirectorySettings { key, node, ttl, only, transport: kind } = settings;
+        let silence = match kind {
+            TransportSettings::Multicast(_) => {
+                "no node was heard since the start; compare group, port and network interface"
+            }
+            TransportSettings::Etcd(_) => {
+                "no endpoint of etcd has answered since the start; see that one listens there"
+            }
+        };
         let random = |error| DirectoryError::Transport(format!("no random numbers: {error}"));
         let seed = u64::from_le_bytes(plimsoll_wire::random().map_err(random)?);
         let rates = SourceRates::new(ANNOUNCEMENTS_PER_S, ANNOUNCEMENTS_PER_S, seed);
@@ -182,6 +190,7 @@ impl ServiceDirectory {
             unheard: None,
             look_at: Instant::now() + patience,
             patience,
+            silence,
             is_complete: false,
             shown,
         };
@@ -261,6 +270,8 @@ struct MapKeeper {
     /// When it is next looked whether one has come, and how long that takes each time.
     look_at: Instant,
     patience: Duration,
+    /// What to say where nothing was heard at all.
+    silence: &'static str,
     /// The directory has listed what it has.
     is_complete: bool,
     shown: watch::Sender<Arc<DirectoryView>>,
@@ -309,7 +320,7 @@ impl MapKeeper {
             self.unheard = None;
             return;
         } else {
-            "no node was heard since the start; compare group, port and network interface"
+            self.silence
         };
         if self.unheard.replace(why) != Some(why) {
             tracing::warn!("the directory of services tells nothing: {why}");

@@ -32,6 +32,13 @@ pub fn check(admin: Option<&Admin>, local: SocketAddr, request: &Parts) -> Resul
                 "set `token_file` in [admin], or restart so that the configured address takes effect",
             ));
         }
+        None if admin.address.port() != 0 && admin.address.port() != local.port() => {
+            return Err(Refused::new(
+                StatusCode::FORBIDDEN,
+                "the configuration has no token, and its admin API is at another address",
+                "restart so that the configured address takes effect, or set `token_file` in [admin]",
+            ));
+        }
         None => local_host(request)?,
     }
     if !matches!(request.method, Method::GET | Method::HEAD) {
@@ -123,7 +130,7 @@ mod tests {
     const LOOPBACK: ([u8; 4], u16) = ([127, 0, 0, 1], 9000);
 
     fn admin(token: Option<&str>) -> Admin {
-        Admin { address: LOOPBACK.into(), token: token.map(str::to_owned) }
+        Admin { address: LOOPBACK.into(), token: token.map(str::to_owned), is_unasked: false }
     }
 
     fn status(token: Option<&str>, method: &str, fields: &[(&str, &str)]) -> u16 {

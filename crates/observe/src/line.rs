@@ -33,8 +33,8 @@ pub struct RequestLine<'a> {
     pub method: &'a [u8],
     /// The target.
     pub target: &'a [u8],
-    /// `HTTP/1.1` or `HTTP/1.0`.
-    pub version: &'static str,
+    /// `HTTP/2.0`, `HTTP/1.1` or `HTTP/1.0`, or what stood there in one that was refused.
+    pub version: &'a str,
 }
 
 /// What has taken a request.

@@ -80,6 +80,11 @@ pub trait ShowsState {
         0
     }
 
+    /// Targets for which the policy keeps assignments: those that it tracks, unless it tracks them for something else.
+    fn assigned_targets(&self) -> usize {
+        self.tracked_targets()
+    }
+
     /// The policy's own counters, by stable name.
     fn stats(&self) -> Vec<(&'static str, f64)> {
         Vec::new()

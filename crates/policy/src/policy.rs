@@ -323,6 +323,12 @@ impl dyn Policy {
         self.shown().map_or(0, ShowsState::tracked_targets)
     }
 
+    /// [`ShowsState::assigned_targets`]; 0 for policies that show nothing.
+    #[must_use]
+    pub fn assigned_targets(&self) -> usize {
+        self.shown().map_or(0, ShowsState::assigned_targets)
+    }
+
     /// [`ShowsState::stats`]; empty for policies that show nothing.
     #[must_use]
     pub fn stats(&self) -> Vec<(&'static str, f64)> {

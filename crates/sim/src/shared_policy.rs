@@ -76,6 +76,10 @@ impl ShowsState for SharedPolicy {
         self.policy().tracked_targets()
     }
 
+    fn assigned_targets(&self) -> usize {
+        self.policy().assigned_targets()
+    }
+
     fn stats(&self) -> Vec<(&'static str, f64)> {
         self.policy().stats()
     }

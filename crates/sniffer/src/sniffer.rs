@@ -1,7 +1,7 @@
 //! From the start of a request to its kind, class and size.
 //!
 //! ```text
-//! the class table knows a class              dynamic, of that class
+//! the class table knows a class              dynamic, of that class, of the document's size where the file table has it
 //! the rule says that it is computed          dynamic, of no class
 //! the file table does not have the path      invalid, if it is complete; else static or conditional, of no known size
 //! If-Modified-Since is not before the        conditional
@@ -15,7 +15,7 @@
 use plimsoll_classes::ClassTable;
 use plimsoll_policy::{BackendId, Nanos, SniffedKind, SniffedRequest, TargetId};
 
-use crate::file_table::FileTable;
+use crate::file_table::{FileTable, SiteFile};
 use crate::request_start::RequestStart;
 
 /// Which requests are computed, beside those of a class.
@@ -92,7 +92,14 @@ impl Sniffer {
         };
         let target = TargetId::from_key(start.path_and_query);
         let of = |kind| SniffedContent { kind, target, class, size_bytes: None };
-        if class != 0 || self.rule.is_dynamic(start) {
+        // The answer to HEAD has no body.
+        let size_of = |file: SiteFile| if start.method == b"HEAD" { 0 } else { file.size_bytes };
+        if class != 0 {
+            // A class says what it costs; how much its answer has is known all the same.
+            let size_bytes = self.files.find(start.path()).map(|(_, file)| size_of(file));
+            return SniffedContent { size_bytes, ..of(SniffedKind::Dynamic) };
+        }
+        if self.rule.is_dynamic(start) {
             return of(SniffedKind::Dynamic);
         }
         let since = start.if_modified_since();
@@ -107,16 +114,13 @@ impl Sniffer {
             Some(since) if since >= file.modified_unix_s => SniffedKind::Conditional,
             _ => SniffedKind::Static,
         };
-        // The answer to HEAD has no body.
-        let size_bytes = if start.method == b"HEAD" { 0 } else { file.size_bytes };
-        SniffedContent { kind, target, class, size_bytes: Some(size_bytes) }
+        SniffedContent { kind, target, class, size_bytes: Some(size_of(file)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file_table::SiteFile;
 
     const CLASSES: &str = r#"
         [[class]]
@@ -133,6 +137,7 @@ mod tests {
         if files {
             // Sun, 06 Nov 1994 08:49:37 GMT.
             table.set(b"/a.html", SiteFile { size_bytes: 5000, modified_unix_s: 784_111_777 }).unwrap();
+            table.set(b"/find/b.bin", SiteFile { size_bytes: 70, modified_unix_s: 0 }).unwrap();
         }
         let classes = ClassTable::read(CLASSES).unwrap().table;
         Sniffer { classes, files: table, is_complete: true, rule: DynamicRule::Usual }
@@ -155,7 +160,9 @@ mod tests {
         assert_eq!(of("POST /a.html", None), SniffedKind::Dynamic);
         assert_eq!(of("GET /cgi-bin/x", None), SniffedKind::Dynamic);
         let search = kind(&sniffer, "GET /find/it", None);
-        assert_eq!((search.kind, search.class), (SniffedKind::Dynamic, 1));
+        assert_eq!((search.kind, search.class, search.size_bytes), (SniffedKind::Dynamic, 1, None));
+        let listed = kind(&sniffer, "GET /find/b.bin", None);
+        assert_eq!((listed.kind, listed.class, listed.size_bytes), (SniffedKind::Dynamic, 1, Some(70)));
         let document = kind(&sniffer, "GET http://x/a.html", None);
         assert_eq!((document.size_bytes, document.target), (Some(5000), TargetId::from_key(b"/a.html")));
         assert_eq!(kind(&sniffer, "HEAD /a.html", None).size_bytes, Some(0));

@@ -65,6 +65,8 @@ pub(super) struct Snapshot {
     pub(super) retries: RetryCounts,
     pub(super) stats: Vec<PolicyStat>,
     pub(super) tracked_targets: usize,
+    /// Of these the ones for which it keeps assignments.
+    pub(super) assigned_targets: usize,
     pub(super) shadow: Option<ShadowScore>,
     pub(super) log: LogState,
 }
@@ -161,6 +163,7 @@ impl Snapshot {
                 retries,
                 stats: i.policy.stats().into_iter().map(stat).collect(),
                 tracked_targets: i.policy.tracked_targets(),
+                assigned_targets: i.policy.assigned_targets(),
                 shadow: i.shadow(),
                 log: i.log_state(),
             };
@@ -188,6 +191,7 @@ impl Snapshot {
         self.counts.add(part.counts);
         self.stats.extend(part.stats);
         self.tracked_targets += part.tracked_targets;
+        self.assigned_targets += part.assigned_targets;
         self.log.add(part.log);
     }
 }

@@ -152,7 +152,7 @@ fn class<'a>(config: &'a Config, target: &[u8]) -> Option<&'a str> {
 
 /// As far as it shows from outside: a policy that has kept nothing yet may do so with the next request.
 fn keeps_assignments(snapshot: &Snapshot, target: &TargetState) -> bool {
-    snapshot.tracked_targets > 0 || !target.server_set.is_empty()
+    snapshot.assigned_targets > 0 || !target.server_set.is_empty()
 }
 
 fn explain(config: &Config, snapshot: &Snapshot, target: &TargetState) -> String {
@@ -174,7 +174,7 @@ fn explain(config: &Config, snapshot: &Snapshot, target: &TargetState) -> String
         format!(
             "`{policy}` keeps assignments of {} targets, but none of this one: no request for it has come, or it was \
              forgotten since. The next request for it decides.",
-            snapshot.tracked_targets
+            snapshot.assigned_targets
         )
     } else if snapshot.counts.assigned == 0 {
         format!("No request has been assigned yet, and `{policy}` holds nothing about this target.")

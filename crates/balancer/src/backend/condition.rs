@@ -5,10 +5,11 @@
 //! a bad sign       is certain (its connections are refused or reset, or it answers a check badly), or doubtful (it does not answer in time)
 //! down for certain what is under way there fails at once, and can be tried elsewhere
 //! in doubt         it may be busy with what is under way there, which therefore goes on; of that, a request that may be repeated goes
-//!                  elsewhere, once. It takes new requests only while it stands in: where no other back-end takes any.
+//!                  elsewhere, once. It takes new requests only while it stands in: where no other back-end takes any. Its idle connections
+//!                  are closed: it may serve them one after the other.
 //! ```
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_policy::Health;
@@ -23,6 +24,8 @@ pub(super) struct Condition {
     turns: AtomicU32,
     /// How often it has ceased to take requests because it is in doubt.
     lapses: AtomicU32,
+    /// Whether it is in doubt: what the tracker says, without its lock.
+    doubtful: AtomicBool,
     tracker: Mutex<Tracker>,
 }
 
@@ -41,6 +44,7 @@ impl Condition {
         Self {
             turns: AtomicU32::new(u32::from(!up)),
             lapses: AtomicU32::new(0),
+            doubtful: AtomicBool::new(false),
             tracker: Mutex::new(tracker),
         }
     }
@@ -120,6 +124,7 @@ impl Backend {
         if tracker.doubt.take().is_none() {
             self.condition.turns.fetch_add(1, Ordering::Relaxed);
         }
+        self.condition.doubtful.store(false, Ordering::Relaxed);
         Some(tracker.health())
     }
 
@@ -136,6 +141,7 @@ impl Backend {
         };
         tracker.up = false;
         tracker.doubt = doubtful.then_some(Doubt::Fresh);
+        self.condition.doubtful.store(doubtful, Ordering::Relaxed);
         // It goes down for certain, or is so no longer.
         if !doubtful || worsened == Worsened::OtherCause {
             self.condition.turns.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +151,7 @@ impl Backend {
 
     /// Whether it is down and in doubt.
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.tracker().doubt.is_some()
+        self.condition.doubtful.load(Ordering::Relaxed)
     }
 
     /// Whether it takes requests though it is in doubt.

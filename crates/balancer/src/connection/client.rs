@@ -224,7 +224,8 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         if let Some(peers) = &self.service.worker.shared.peers {
             // This front-end or a peer has placed it; passing it on again could loop for ever.
             if !mark_placed(peers.local(), &mut scratch.head) {
-                return self.refuse_head(RequestRefusal::of(508, PLACED), scratch).await;
+                let refusal = RequestRefusal::of(508, PLACED);
+                return self.answer_by_route(&head, (refusal, None), scratch, received).await;
             }
         }
         let answer = routing.as_ref().and_then(|routing| self.enter(routing, &head, &scratch.head));
@@ -234,7 +235,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
             && length > most
         {
-            return self.refuse_head(BODY_TOO_LARGE, scratch).await;
+            return self.answer_by_route(&head, (BODY_TOO_LARGE, None), scratch, received).await;
         }
         if let Some(port) = self.accepted.way.redirect_port {
             return self.send_to_https(&head, port, scratch, received).await;

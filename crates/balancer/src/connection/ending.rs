@@ -15,7 +15,7 @@ use crate::mechanism::carry::Mechanism;
 use crate::net::buffer::Buffer;
 use crate::net::halves::ClientIo;
 use crate::net::write::poll_write_all;
-use crate::observe::RequestRecord;
+use crate::observe::{RequestRecord, raw_line};
 use crate::worker::Scratch;
 use plimsoll_observe::line::Times;
 
@@ -56,8 +56,11 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
     ) -> Then<M::Parcel> {
         let times = Times { received: Instant::now(), assigned: None, first_byte: None };
         let worker = &self.service.worker;
-        worker.count_refusal(refusal.reason, &self.accepted.peer_text, None);
+        let raw_line = raw_line(scratch.input.data(), self.stream.is_http2());
+        let asked = raw_line.map(|line| [line.method, line.target].join(&b' '));
+        worker.count_refusal(refusal.reason, &self.accepted.peer_text, asked.as_deref());
         worker.observe(&RequestRecord {
+            raw_line,
             refused: refusal.reason,
             content_bytes: refusal.content_bytes(false),
             ..RequestRecord::refused(&self.accepted.peer_text, refusal.status, times)
@@ -105,7 +108,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
     ) -> Then<M::Parcel> {
         if !is_written {
             let refusal = RequestRefusal::bad_request("no host that the request could be sent to");
-            return self.refuse_head(refusal, scratch).await;
+            return self.answer_by_route(head, (refusal, None), scratch, received).await;
         }
         self.end(received, (head, &scratch.head), End::unanswered(status));
         self.write_out(keep, &scratch.out).await
@@ -117,7 +120,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         account.end(&self.service.worker, self.accepted, head, end);
     }
 
-    /// Answers a request as its route says.
+    /// Answers a request that has been understood, but goes to no back-end: as its route says, or because it is refused.
     pub(super) async fn answer_by_route(
         &mut self,
         head: &RequestHead,
@@ -153,7 +156,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
 
     /// Writes an answer of our own.
     async fn write_out(&mut self, keep: bool, out: &[u8]) -> Then<M::Parcel> {
-        self.deadline.set(self.config.timeouts.body);
+        self.deadline.set_for_last_words(self.config.timeouts.body);
         let stream = &mut *self.stream;
         let mut written = 0;
         let write = self.deadline.guard(|cx| poll_write_all(cx, stream, &[out], &mut written)).await;

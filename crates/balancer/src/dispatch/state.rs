@@ -283,7 +283,7 @@ impl<A> State<A> {
     }
 
     fn reason(&self, before: Option<&[BackendId]>, backend: BackendId) -> Reason {
-        Reason::of_choice(before, backend, self.core.policy().tracked_targets())
+        Reason::of_choice(before, backend, self.core.policy().assigned_targets())
     }
 
     /// A policy that has seen nothing begins, on the cluster as it is.

@@ -62,12 +62,14 @@ pub(super) fn write_forwarding(
         write_elements(facts, host, own, context, out);
     }
     out.extend_from_slice(context.identity.unwrap_or_default());
-    // RFC 9110, section 7.6.3: the version that was received, and a pseudonym.
-    out.extend_from_slice(match version {
-        HttpVersion::Http2 => b"Via: 2.0 plimsoll\r\n",
-        HttpVersion::Http11 => b"Via: 1.1 plimsoll\r\n",
-        HttpVersion::Http10 => b"Via: 1.0 plimsoll\r\n",
-    });
+    if context.forwarded.via {
+        // RFC 9110, section 7.6.3: the version that was received, and a pseudonym.
+        out.extend_from_slice(match version {
+            HttpVersion::Http2 => b"Via: 2.0 plimsoll\r\n",
+            HttpVersion::Http11 => b"Via: 1.1 plimsoll\r\n",
+            HttpVersion::Http10 => b"Via: 1.0 plimsoll\r\n",
+        });
+    }
     span
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn rewrite(
     match request.parse_with_uninit_headers(bytes, &mut room[..context.fields.min(MOST_FIELDS)]) {
         Ok(httparse::Status::Complete(n)) if n == bytes.len() => {}
         Ok(_) => return Err(RequestRefusal::bad_request("the request head does not end where it should")),
-        Err(error) => return Err(refusal(error)),
+        Err(error) => return Err(refusal(error, bytes)),
     }
     let method = request.method.unwrap_or_default().as_bytes();
     let version = match request.version {

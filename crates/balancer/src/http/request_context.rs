@@ -44,7 +44,8 @@ pub(crate) struct RequestContext<'a> {
 }
 
 /// With its defaults.
-static FORWARDED: Forwarded = Forwarded { trusted: Vec::new(), field: ForwardedField::Off, by: None };
+static FORWARDED: Forwarded =
+    Forwarded { trusted: Vec::new(), field: ForwardedField::Off, by: None, via: false };
 
 impl RequestContext<'_> {
     /// Of a request by HTTP/1.1 from a stranger at 192.0.2.1, where nothing is configured: for tests and fuzz targets.

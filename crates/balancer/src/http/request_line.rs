@@ -7,8 +7,12 @@ use super::route_path::raw_length;
 use super::target_form::TargetForm;
 
 /// Why a head that is not understood is refused.
-pub(super) fn refusal(error: httparse::Error) -> RequestRefusal {
+pub(super) fn refusal(error: httparse::Error, head: &[u8]) -> RequestRefusal {
     match error {
+        // A blank in the target, or a header of the PROXY protocol: the version is not where it was looked for.
+        httparse::Error::Version if !has_three_parts(head) => {
+            RequestRefusal::bad_request("a request line that is not method, target and version")
+        }
         httparse::Error::TooManyHeaders => RequestRefusal::of(431, "too many fields"),
         httparse::Error::Version => RequestRefusal::of(505, "only HTTP/1.0 and HTTP/1.1 are spoken here"),
         httparse::Error::HeaderName => {
@@ -21,6 +25,11 @@ pub(super) fn refusal(error: httparse::Error) -> RequestRefusal {
         }
         httparse::Error::Status => RequestRefusal::bad_request("a malformed head"),
     }
+}
+
+fn has_three_parts(head: &[u8]) -> bool {
+    let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
+    line.split(|&b| b == b' ').filter(|part| !part.is_empty()).count() == 3
 }
 
 /// Writes method and target, with the prefix that a route has for its path.

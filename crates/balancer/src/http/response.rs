@@ -152,8 +152,9 @@ impl<'a> ResponseFacts<'a> {
                 Field::ContentLength => {
                     let length = content_length(field.value)
                         .ok_or(BadResponse::Wrong("a Content-Length that is no number"))?;
-                    if facts.content_length.replace(length).is_some() {
-                        return Err(BadResponse::Wrong("more than one Content-Length field"));
+                    // RFC 9110, section 8.6: once and the same is as good.
+                    if facts.content_length.replace(length).is_some_and(|before| before != length) {
+                        return Err(BadResponse::Wrong("two Content-Length fields that differ"));
                     }
                 }
                 Field::TransferEncoding => {
@@ -245,7 +246,7 @@ fn write_own(
     if informational {
         return;
     }
-    if !facts.date {
+    if !facts.date && !is_replaced(context.edits, "Date") {
         // RFC 9110, section 6.6.1.
         push(out, b"Date", context.date);
     }
@@ -354,7 +355,7 @@ mod tests {
     fn what_is_not_passed_on() {
         for bad in [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
             "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",

@@ -202,6 +202,16 @@ impl Deadline {
         self.all.entries.borrow_mut()[self.key].serving = true;
     }
 
+    /// Fires this long from now, also where the front-end stops: it has an answer of its own to send.
+    pub(crate) fn set_for_last_words(&self, after: Duration) {
+        self.set(after);
+        let mut entries = self.all.entries.borrow_mut();
+        let entry = &mut entries[self.key];
+        if entry.fired == Some(Fired::Stopped) {
+            entry.fired = None;
+        }
+    }
+
     /// Whether the front-end does not wait any longer. Wakes this task when that comes.
     pub(crate) fn is_stopped(&self, cx: &Context<'_>) -> bool {
         self.poll_fired(cx) == Poll::Ready(Fired::Stopped)

@@ -127,11 +127,23 @@ fn watched(stream: TcpStream) -> io::Result<TcpStream> {
 /// This connection under TLS, on which both agree on HTTP/2 if that is asked for.
 async fn secure(socket: TcpStream, tls: &BackendTls, http2: bool) -> io::Result<TlsStream<TcpStream>> {
     let config = if http2 { tls.client.http2_config() } else { tls.client.config() };
-    let stream = TlsConnector::from(config).connect(tls.name.clone(), socket).await?;
+    let stream = TlsConnector::from(config).connect(tls.name.clone(), socket).await.map_err(explained)?;
     if http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
         return Err(io::Error::other("the back-end does not speak HTTP/2"));
     }
     Ok(stream)
+}
+
+/// What it usually means that what came is no record of TLS.
+fn explained(error: io::Error) -> io::Error {
+    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref());
+    match of_tls {
+        Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => io::Error::new(
+            error.kind(),
+            "it does not seem to speak TLS: remove `tls = true` from the back-end, or correct its port",
+        ),
+        _ => error,
+    }
 }
 
 fn nothing_to_read(stream: &TcpStream) -> bool {

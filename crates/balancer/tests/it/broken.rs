@@ -8,7 +8,6 @@ use super::responses::{Script, Then, script, scripted};
 const HEADS: &[&str] = &[
     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
-    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello",

@@ -43,7 +43,7 @@ fn nobody_there_is_503() {
 
 #[test]
 fn a_post_is_answered_when_its_back_end_is_found_down() {
-    // Answers checks until a POST has come, and that one never.
+    // Answers checks until a POST has come, and that one never. Then it closes their connections: it is down for certain.
     let hung: Arc<AtomicBool> = Arc::default();
     let hangs = Arc::clone(&hung);
     let origin = Origin::scripted(move |conn| {
@@ -52,6 +52,8 @@ fn a_post_is_answered_when_its_back_end_is_found_down() {
                 hangs.store(true, Ordering::SeqCst);
             } else if !hangs.load(Ordering::SeqCst) {
                 conn.write(&echo(&request));
+            } else {
+                return;
             }
         }
     });

@@ -22,7 +22,7 @@ fn fields_of_one_connection_go_no_further() {
           Set-Cookie: a=b\r\nSet-Cookie: c=d\r\nVia: 1.1 inner\r\nContent-Length: 0\r\n\r\n"
             .to_vec()
     });
-    let front_end = FrontEnd::new(&[origin.address], "");
+    let front_end = FrontEnd::new(&[origin.address], "[forwarded]\nvia = true\n");
     let mut client = front_end.client();
     client.send(
         "GET / HTTP/1.1\r\nHost: a\r\nConnection: Keep-Alive, X-Hop, Authorization ,host\r\nconnection:\tX-Other\r\n\
@@ -57,7 +57,7 @@ fn forwarding_fields() {
     let spoofed = "GET http://Real:80/ HTTP/1.1\r\nHost: real\r\nX-Forwarded-For: 6.6.6.6\r\nx-forwarded-for: 7.7.7.7\r\n\
                    X-Forwarded-For:\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\nVia: 1.1 outer\r\n\r\n";
     for (trusted, wanted) in [
-        ("", ["127.0.0.1", "http", "Real:80"]),
+        ("[forwarded]\n", ["127.0.0.1", "http", "Real:80"]),
         ("[forwarded]\ntrusted = [\"10.0.0.0/8\"]\n", ["127.0.0.1", "http", "Real:80"]),
         (
             "[forwarded]\ntrusted = [\"127.0.0.0/8\"]\n",
@@ -65,7 +65,7 @@ fn forwarding_fields() {
         ),
     ] {
         let origin = Origin::echo();
-        let front_end = FrontEnd::new(&[origin.address], trusted);
+        let front_end = FrontEnd::new(&[origin.address], &format!("{trusted}via = true\n"));
         let mut client = front_end.client();
         client.send(spoofed);
         client.response("GET");

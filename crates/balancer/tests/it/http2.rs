@@ -14,7 +14,7 @@ use bytes::Bytes;
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, StatusCode};
-use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
+use plimsoll_testkit::{PATIENCE, Why, pace};
 use tokio::net::TcpStream;
 
 use super::common::origin::Origin;
@@ -122,7 +122,7 @@ fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
 #[test]
 fn a_request_is_written_out_as_http_1_1() {
     let origin = Origin::echo();
-    let front_end = FrontEnd::new(&[origin.address], "");
+    let front_end = FrontEnd::new(&[origin.address], "[forwarded]\nvia = true\n");
     let answer = run(async {
         let client = connect(front_end.address(0)).await;
         let mut request = request("GET", "/a/b?c=d");
@@ -346,8 +346,11 @@ fn streams_that_outlast_the_end_are_answered() {
     run(async {
         let client = connect(front_end.address(0)).await;
         let (answer, _) = send(&client, request("GET", "/"), true).await;
-        eventually("the request", || origin.connections() == 1);
-        tokio::task::spawn_blocking(move || front_end.stop_within(Duration::from_millis(50))).await.unwrap();
+        let stops = tokio::task::spawn_blocking(move || {
+            front_end.load_once(1);
+            front_end.stop_within(Duration::from_millis(50));
+        });
+        stops.await.unwrap();
         let answer = read(answer.await.unwrap()).await.unwrap();
         assert_eq!((answer.status.as_u16(), &*answer.body), (503, &b"the front-end stops\n"[..]));
     });

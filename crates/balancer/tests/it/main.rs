@@ -8,6 +8,7 @@ mod broken;
 mod common;
 mod compression;
 mod connections;
+mod doubt;
 mod ejection;
 mod failures;
 mod fields;

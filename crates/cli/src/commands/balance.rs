@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use plimsoll_balancer::{Balancer, PreparedBalancer, StartError};
 use plimsoll_config::{Config, MechanismKind};
-use plimsoll_datapath::privileges::{Identity, PrivilegeDrop};
+use plimsoll_datapath::privileges::{Identity, PrivilegeDrop, PrivilegeError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -89,7 +89,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 fn start(args: &Args, config: &Config) -> Result<(Balancer, Identity), CliError> {
     let failed = |error: StartError| CliError::Failed(error.to_string());
     let needs = privileges::needs_of_front_end(config, &args.config, !args.no_watch);
-    let identity = privileges::front_end(config, &needs)?;
+    let identity = privileges::front_end(config, &needs).map_err(|error| match error {
+        // Whoever wrote the command line is not at fault.
+        PrivilegeError::NoUser { .. } => {
+            CliError::Failed(format!("{} is not good: user: {error}", args.config.display()))
+        }
+        error => error.into(),
+    })?;
     let prepared = PreparedBalancer::new(config.clone(), identity.user()).map_err(failed)?;
     let kept =
         PrivilegeDrop { identity: &identity, work: privileges::work_of(config), seccomp: config.seccomp };

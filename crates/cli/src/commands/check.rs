@@ -1,6 +1,7 @@
 //! `plimsoll check`: validates a configuration of the live system and shows its effective values.
 
 mod system;
+mod warnings;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -14,8 +15,9 @@ use plimsoll_datapath::privileges::PrivilegeError;
 use plimsoll_datapath::system::{Question, Role};
 use plimsoll_policy::{AdmissionLimit, BackendId, Cluster, Thresholds};
 use plimsoll_report::{Align, Table};
-use plimsoll_wire::{MulticastInterface, interfaces_text};
+use plimsoll_wire::interfaces_text;
 
+use self::warnings::{missing_interfaces, warnings};
 use super::{certificates, privileges};
 use crate::error::CliError;
 use crate::output;
@@ -215,27 +217,6 @@ fn summary(config: &Config, path: &Path, user: &str) -> String {
     out
 }
 
-/// What a front-end with this configuration would warn of here, or not start for.
-fn warnings(config: &Config) -> Vec<String> {
-    let unused = plimsoll_balancer::unused_loads(config).map(str::to_owned);
-    let missing = missing_interfaces(config).into_iter().map(|(key, name)| {
-        format!("there is no network interface {name} here ({key}); {}", interfaces_text())
-    });
-    unused.into_iter().chain(missing).chain(certificates::warnings(config)).collect()
-}
-
-/// The network interfaces of multicast groups that this machine does not have, each with its key.
-fn missing_interfaces(config: &Config) -> Vec<(&'static str, &str)> {
-    let group = match &config.load_information.group_interface {
-        Some(MulticastInterface::Name(name)) => Some(name),
-        _ => None,
-    };
-    let directory = config.discovery.as_ref().and_then(|discovery| discovery.interface.as_ref());
-    let named = [("load_information.group_interface", group), ("discovery.interface", directory)];
-    let named = named.into_iter().filter_map(|(key, name)| Some((key, name?.as_str())));
-    named.filter(|(_, name)| !Path::new("/sys/class/net").join(name).exists()).collect()
-}
-
 /// The policy with every parameter.
 fn policy(policy: &PolicyConfig) -> String {
     let params: Vec<String> = policy.params.iter().map(|(key, value)| format!("{key} = {value}")).collect();
@@ -315,6 +296,9 @@ fn mechanism(config: &Config) -> String {
 
 /// The limit that results when all back-ends are up.
 fn admission(config: &Config) -> String {
+    if config.backends.is_empty() && config.discovery.is_none() {
+        return format!("the pool {DEFAULT_POOL} has no back-ends");
+    }
     let mut cluster = Cluster::new(config.backends.len());
     for (index, backend) in config.backends.iter().enumerate() {
         cluster.set_weight(BackendId(u16::try_from(index).unwrap_or(u16::MAX)), backend.weight);

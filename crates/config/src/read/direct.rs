@@ -110,6 +110,16 @@ fn check<'a>(
         let remedy = "write `from = \"own\"` or `\"broadcast\"`".to_owned();
         reader.wrong("load_information.from", span_of(root, "load_information.from"), (what, remedy));
     }
+    for (table, what) in [
+        ("access_log", "would stay empty: answers go from back-ends to clients"),
+        ("tls", "has no effect: packets are passed on as they are"),
+    ] {
+        if root.get(table).is_some() {
+            let remedy = format!("remove [{table}], or choose another mechanism");
+            let what = format!("{what}, with `mechanism = \"direct\"`");
+            reader.wrong(table, span_of(root, table), (what, remedy));
+        }
+    }
     for table in ["partitions", "peers"] {
         if root.get(table).is_some() {
             let what = "needs to know requests, which a switch at layer 4 does not".to_owned();

@@ -16,13 +16,24 @@ use crate::value::ConfigValue;
 const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;
 
 /// The admin API.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Admin {
     /// Where it listens.
     pub address: SocketAddr,
     /// Bearer token that every request must carry; always there when `address` is not loopback.
     pub token: Option<String>,
+    /// The configuration says nothing of it: whoever has its default address may keep it.
+    pub is_unasked: bool,
 }
+
+/// Whether it was asked for makes no difference to what it is.
+impl PartialEq for Admin {
+    fn eq(&self, other: &Self) -> bool {
+        (self.address, &self.token) == (other.address, &other.token)
+    }
+}
+
+impl Eq for Admin {}
 
 /// Does not show the token.
 impl std::fmt::Debug for Admin {
@@ -89,7 +100,8 @@ impl Admin {
             let remedy = "write `token_file = \"FILE\"`, or listen on 127.0.0.1 or ::1".to_owned();
             reader.wrong(&section.key("address"), section.span_of("address"), (what, remedy));
         }
-        enabled.then_some(Self { address, token })
+        let is_unasked = Self::SECTION.keys.iter().all(|key| section.found(key.name).is_none());
+        enabled.then_some(Self { address, token, is_unasked })
     }
 
     /// The keys with their values.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::address::{IpNet, block};
 use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Words};
-use crate::keys::KeyKind::{self, Choice, Text, Texts};
+use crate::keys::KeyKind::{self, Choice, Flag, Text, Texts};
 use crate::reader::{ConfigReader, DeclaredTable, ListForm, optional, quoted};
 use crate::value::ConfigValue;
 
@@ -19,6 +19,9 @@ keys! {
         "field" field: ForwardedField = Is("off"), Choice(ForwardedField::WORDS);
         /// What `by` says in its element: who the front-end is.
         "by" by: Option<String> = Words("no `by`"), Text("an IP address, or a name that begins with `_`") => ByWhom;
+        /// Whether requests say by `Via` (RFC 9110, section 7.6.3) that they came by this front-end. To such requests nginx answers without
+        /// compression, unless `gzip_proxied` is set there.
+        "via" via: bool = Is("false"), Flag;
     }
 }
 

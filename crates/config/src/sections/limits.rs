@@ -14,8 +14,8 @@ keys! {
     ["timeouts"] pub struct Timeouts {
         /// A client's whole request head, from its first byte; also the time for that byte on a new connection.
         "head" head: Duration = Is("10s"), KeyKind::Duration;
-        /// Between two reads or writes of a body, on either side.
-        "body" body: Duration = Is("30s"), KeyKind::Duration;
+        /// Between two reads or writes of a body, on either side. A client must besides send or take 1 KiB/s in the mean once that time has passed.
+        "body" body: Duration = Is("60s"), KeyKind::Duration;
         /// A client's connection after an answer, without a further request.
         "idle" idle: Duration = Is("60s"), KeyKind::Duration;
         /// A kept connection to a back-end without a request.

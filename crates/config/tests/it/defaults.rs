@@ -37,7 +37,7 @@ fn the_least_configuration_has_the_documented_defaults() {
     let t = &c.timeouts;
     let seconds =
         [t.head, t.body, t.idle, t.backend_idle, t.connect, t.first_byte, t.drain].map(|d| d.as_secs());
-    assert_eq!(seconds, [10, 30, 60, 30, 1, 60, 30]);
+    assert_eq!(seconds, [10, 60, 60, 30, 1, 60, 30]);
     let l = &c.limits;
     assert_eq!((l.head_bytes, l.fields, l.body_bytes, l.connections), (16 << 10, 100, None, 10_000));
     assert_eq!((l.requests_per_connection, l.retries), (1_000_000, 3));

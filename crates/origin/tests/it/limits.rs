@@ -84,7 +84,7 @@ async fn what_is_no_request_is_told_so() {
         ("GARBAGE\r\n\r\n".to_owned(), 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nA b: c\r\n\r\n".to_owned(), 400),
         (format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431),
-        (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000)), 431),
+        (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000)), 414),
     ] {
         let mut client = Client::connect(origin.address()).await;
         // The origin may answer before all of it is sent.

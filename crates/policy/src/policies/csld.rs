@@ -270,6 +270,11 @@ impl ShowsState for Csld {
         self.by_cost.targets().max(self.estimator.as_ref().map_or(0, |estimator| estimator.documents()))
     }
 
+    /// What it knows of targets is what they cost.
+    fn assigned_targets(&self) -> usize {
+        0
+    }
+
     fn stats(&self) -> Vec<(&'static str, f64)> {
         let cluster = self.estimator.as_ref().map(|estimator| estimator.cluster()).unwrap_or_default();
         vec![

@@ -201,7 +201,7 @@ impl CloneConfig {
     /// Checks what is exchanged and told.
     fn check_told(&self) -> Result<(), AgentError> {
         let wrong = |what: &str| Err(AgentError::Config(what.to_owned()));
-        if let Some(Admin { address, token: None }) = &self.admin
+        if let Some(Admin { address, token: None, .. }) = &self.admin
             && !address.ip().to_canonical().is_loopback()
         {
             return wrong("--admin: give --admin-token-file, or an address of loopback");

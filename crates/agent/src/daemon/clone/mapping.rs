@@ -332,7 +332,7 @@ impl MappingState {
         };
         self.counts.assigned += 1;
         let place = self.nodes.get(assigned.backend.index()).map_or(NodePlace::Here, |(_, place)| *place);
-        let tracked = self.core.policy().tracked_targets();
+        let tracked = self.core.policy().assigned_targets();
         let reason = PlaceReason::Chosen(Reason::of_choice(before, assigned.backend, tracked));
         MappedRequest { place, reason, target, assigned: Some(assigned) }
     }

@@ -20,7 +20,7 @@ use super::client::{get, is_document};
 use super::{NODES, World, key};
 
 fn with_admin(config: &mut CloneConfig) {
-    config.admin = Some(Admin { address: "127.0.0.1:0".parse().unwrap(), token: None });
+    config.admin = Some(Admin { address: "127.0.0.1:0".parse().unwrap(), token: None, is_unasked: false });
 }
 
 /// What the admin API of a node answers.

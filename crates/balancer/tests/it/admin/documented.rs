@@ -46,7 +46,7 @@ fn every_key_is_documented() {
     );
     let rig = Rig::new(&[&origin], &tables);
     rig.get_times(3, "/a");
-    assert_eq!(rig.client().asked("bad target").status(), 505);
+    assert_eq!(rig.client().asked("bad target").status(), 400);
     rig.metrics_once(|m| m.sum("plimsoll_refusals_total", "") == 1.0);
     for path in ["/backends", "/policy", "/why?target=/a", "/refusals", "/flows", "/decisions"] {
         let (mut found, section) = (BTreeSet::new(), section(path));

@@ -108,7 +108,7 @@ impl NodeArgs {
         });
         let token = self.admin_token_file.as_deref().map(admin_token).transpose();
         let token = token.map_err(|error| CliError::Failed(format!("--admin-token-file: {error}")))?;
-        config.admin = self.admin.map(|address| Admin { address, token });
+        config.admin = self.admin.map(|address| Admin { address, token, is_unasked: false });
         Ok(())
     }
 }

@@ -24,8 +24,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let destination = args.destination.resolve(&args.output, &[], None)?;
     let files = files(args)?;
     let mut collected = Collected::new(args.requests, args.include_all, args.strip_query, files);
-    let opened = destination.open()?;
     let source = RecordSource::open(args)?;
+    // Last, so that nothing is left of a command that fails.
+    let opened = destination.open()?;
     give_privileges_away(opened.is_some() || destination.is_stdout())?;
     let ending = RecordEnd::after(args.duration)?;
     let losses = match source {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_config::{Admin, Config};
+use plimsoll_config::{Admin, Config, MechanismKind};
 use serde::Deserialize;
 
 use super::collected::{Collected, RecordedRequest};
@@ -44,6 +44,12 @@ impl RunningSwitch {
     pub(super) fn of(path: &Path) -> Result<Self, CliError> {
         let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
         let name = path.display().to_string();
+        if config.mechanism != MechanismKind::Direct {
+            return Err(CliError::Failed(format!(
+                "{name} has `mechanism = \"{}\"`, and only `direct` reads what passes; --observe records from a network interface",
+                config.mechanism
+            )));
+        }
         let admin = config.admin.ok_or_else(|| {
             CliError::Failed(format!("{name} switches the admin API off, which tells what passes"))
         })?;

@@ -98,7 +98,7 @@ pub(super) fn of_target(shared: &CloneShared, query: Option<&str>) -> Result<Val
         "target": given,
         "target_id": format!("{:016x}", plimsoll_policy::TargetId::from_key(given.as_bytes()).0),
         "policy": look.policy,
-        "keeps_assignments": look.tracked_targets > 0 || !target.server_set.is_empty(),
+        "keeps_assignments": look.assigned_targets > 0 || !target.server_set.is_empty(),
         "known_size_bytes": target.known_size_bytes,
         "min_size_bytes": shared.config.min_bytes,
         "server_set": target.server_set,
@@ -120,10 +120,10 @@ fn explain(look: &MappingLook, target: &TargetLook) -> String {
              assignment or add to it, when loads are high or nodes cannot be asked.",
             target.server_set.join(", ")
         )
-    } else if look.tracked_targets > 0 {
+    } else if look.assigned_targets > 0 {
         format!(
             "`{policy}` keeps assignments of {} targets, but none of this one: the next request for it decides.",
-            look.tracked_targets
+            look.assigned_targets
         )
     } else if look.counts.assigned == 0 {
         format!("No request has been assigned yet, and `{policy}` holds nothing about this target.")

@@ -33,6 +33,8 @@ pub(in super::super) struct MappingLook {
     pub(in super::super) nodes: Vec<NodeLook>,
     pub(in super::super) counts: MappingCounts,
     pub(in super::super) tracked_targets: usize,
+    /// Of these the ones for which it keeps assignments.
+    pub(in super::super) assigned_targets: usize,
     pub(in super::super) stats: Vec<(&'static str, f64)>,
     pub(in super::super) tables: Vec<PolicyTable>,
 }
@@ -55,6 +57,7 @@ impl Mapping {
             nodes: nodes.collect(),
             counts: inner.counts,
             tracked_targets: policy.tracked_targets(),
+            assigned_targets: policy.assigned_targets(),
             stats: policy.stats(),
             tables: policy.tables(),
         }
