@@ -1,6 +1,7 @@
 //! The state of a back-end that all workers share.
 
 mod condition;
+pub(crate) mod signs;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,8 +13,7 @@ use plimsoll_policy::{BackendId, Health};
 use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
-use self::condition::Condition;
-pub(crate) use self::condition::Worsened;
+use self::condition::BackendCondition;
 use crate::ejection::{EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
@@ -64,7 +64,7 @@ pub(crate) struct Backend {
     pub(crate) waiting: AtomicU32,
     /// Shared with the back-ends of this name at the same address, which a reload put another in the place of: what is
     /// under way on those tells of this one, too.
-    condition: Arc<Condition>,
+    condition: Arc<BackendCondition>,
     /// What its agent has counted, as it last told; shared like `counts`.
     agent_counts: Arc<Mutex<Option<AgentCounts>>>,
     /// No longer configured, so its connections are not kept.
@@ -100,7 +100,7 @@ impl Backend {
             max_waiting: max_connections,
             max_requests: None,
             waiting: AtomicU32::new(0),
-            condition: Arc::new(Condition::new(address.is_ok())),
+            condition: Arc::new(BackendCondition::new(address.is_ok())),
             address,
             agent_counts: Arc::default(),
             retired: AtomicBool::new(false),

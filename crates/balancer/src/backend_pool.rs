@@ -9,7 +9,8 @@ use arc_swap::ArcSwap;
 use plimsoll_config::{Config, PoolName, StickyConfig};
 use plimsoll_policy::{BackendId, Health};
 
-use crate::backend::{Backend, Worsened};
+use crate::backend::Backend;
+use crate::backend::signs::Worsened;
 use crate::dispatch::{BuildFailed, PartitionedDispatch};
 use crate::http::target_hash::TargetHash;
 use crate::membership::members::{self, Members};

@@ -95,13 +95,13 @@ async fn checked(
     timeout: Duration,
     late: &mut Option<(Instant, CheckUnderWay)>,
 ) -> Result<(), BadCheck> {
-    if let Some((since, mut check)) = late.take() {
-        if tokio::time::timeout(timeout, &mut check).await.is_err() {
-            if since.elapsed() < LATE {
-                *late = Some((since, check));
-            }
-            return Err(BadCheck::TimedOut(timeout));
+    if let Some((since, mut check)) = late.take()
+        && tokio::time::timeout(timeout, &mut check).await.is_err()
+    {
+        if since.elapsed() < LATE {
+            *late = Some((since, check));
         }
+        return Err(BadCheck::TimedOut(timeout));
     }
     let begun = Instant::now();
     let mut check: CheckUnderWay = Box::pin(check(probe.clone(), Arc::clone(backend)));

@@ -27,7 +27,7 @@ impl BackendPool {
                 if alone {
                     tracing::warn!(
                         backend = &*backend.name,
-                        "no other back-end takes requests: it gets them though it does not answer its health checks in time"
+                        "no other back-end takes requests: it gets them though its health checks fail (`health.path` and `health.timeout` say what is asked)"
                     );
                 }
                 self.pass_health(backend);

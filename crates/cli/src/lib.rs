@@ -12,6 +12,7 @@ macro_rules! eprintln {
 }
 
 mod class_file;
+mod command_line;
 mod commands;
 mod error;
 mod input;
@@ -99,7 +100,10 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
         return ExitCode::FAILURE;
     }
     // clap prints help and usage errors itself and exits with 0 or 2.
-    let matches = Cli::command().get_matches();
+    let args = command_line::joined(std::env::args_os());
+    let mut command = Cli::command();
+    let matches = command.try_get_matches_from_mut(args);
+    let matches = matches.unwrap_or_else(|error| command_line::explained(error, &command).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match cli.command {
         Command::Simulate(args) => commands::simulate::run(&args, matches.subcommand_matches("simulate")),

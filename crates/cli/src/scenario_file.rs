@@ -9,11 +9,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use plimsoll_policy::params::nearest;
+use plimsoll_studies::scenario::ScenarioError;
 use plimsoll_studies::spec::ScenarioSpec;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use toml::de::{DeTable, Deserializer};
+use toml::de::{DeTable, DeValue, Deserializer};
 
 use crate::error::CliError;
 
@@ -74,6 +75,64 @@ pub(crate) fn read(path: &Path) -> Result<(ScenarioSpec, OutputSpec), CliError> 
         *classes = path.parent().unwrap_or(Path::new("")).join(&*classes);
     }
     Ok((spec, file.take(output, span)?))
+}
+
+/// What is wrong with the runs that this file asks for: with the place of the key that is to blame, unless the command line `gave` that option or no
+/// single key is.
+pub(crate) fn blame(path: &Path, error: ScenarioError, gave: impl Fn(&str) -> bool) -> CliError {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let CliError::Usage(why) = CliError::from(error) else {
+        return CliError::Failed(format!("{}: the scenario cannot be run", path.display()));
+    };
+    let found = DeTable::parse(&text).ok().and_then(|table| {
+        let all = places(table.get_ref(), "");
+        all.into_iter().find(|(key, _)| is_about(&why, key) && !gave(&option_of(key)))
+    });
+    match found {
+        Some((_, at)) => File { path, text: &text }.wrong(at, &why),
+        None => CliError::Usage(format!("with the scenario {}: {why}", path.display())),
+    }
+}
+
+/// The keys of a table and of those in it, such as `set.lard.t_low`, with their places.
+fn places(table: &DeTable<'_>, before: &str) -> Vec<(String, usize)> {
+    let mut out = Vec::new();
+    for (key, value) in table {
+        let name = format!("{before}{}", key.get_ref());
+        match value.get_ref() {
+            DeValue::Table(inner) => out.extend(places(inner, &format!("{name}."))),
+            _ => out.push((name, key.span().start)),
+        }
+    }
+    out
+}
+
+/// Whether a message is about this key: it quotes a parameter by its name, with or without its owner's and its value, and an option with two dashes.
+fn is_about(why: &str, key: &str) -> bool {
+    if let Some(parameter) = key.strip_prefix("set.") {
+        let last = parameter.rsplit('.').next().unwrap_or(parameter);
+        return [parameter, last]
+            .iter()
+            .any(|name| why.contains(&format!("`{name}`")) || why.contains(&format!("`{name} = ")));
+    }
+    match key {
+        "fault" => {
+            ["a fault names", "speed=X:B@T", "memory=BYTES:B@T"].iter().any(|words| why.contains(words))
+        }
+        "partitions" => why.starts_with("partitions:"),
+        "backends" => why.starts_with("a cluster has"),
+        _ => why.split([' ', ':', ',']).any(|word| word == format!("--{key}")),
+    }
+}
+
+/// The name by which clap knows the option of a key.
+fn option_of(key: &str) -> String {
+    match key {
+        "fault" => "faults".to_owned(),
+        "hot-spot" => "hot_spots".to_owned(),
+        key if key.starts_with("set.") => String::new(),
+        key => key.replace('-', "_"),
+    }
 }
 
 /// The keys that this type has in a file.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use plimsoll_wire::{Key, ServiceKey, ServiceNameError, check_service_name};
+use plimsoll_wire::{Key, ServiceKey, ServiceNameError, SourceRates, check_service_name};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -15,8 +15,6 @@ use crate::map_bounds::MapBounds;
 use crate::multicast::{MulticastError, MulticastSettings, MulticastTransport};
 use crate::offer::{MOST_OFFERS, OfferError, ServiceOffer};
 use crate::scope::ServiceScope;
-use plimsoll_wire::SourceRates;
-
 use crate::transport::{
     AnnouncementIntake, DirectoryTransport, PublishedOffers, TransportEvent, TransportLink, now,
 };
@@ -30,6 +28,9 @@ const PENDING_EVENTS: usize = 256;
 const LEAST_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a node that leaves waits for its goodbye to be sent.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
+
+const NO_NODE: &str = "no node was heard since the start; compare group, port and network interface";
+const NO_ENDPOINT: &str = "no endpoint of etcd has answered since the start; see that one listens there";
 
 /// How announcements travel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,12 +165,8 @@ impl ServiceDirectory {
     ) -> Result<Self, DirectoryError> {
         let DirectorySettings { key, node, ttl, only, transport: kind } = settings;
         let silence = match kind {
-            TransportSettings::Multicast(_) => {
-                "no node was heard since the start; compare group, port and network interface"
-            }
-            TransportSettings::Etcd(_) => {
-                "no endpoint of etcd has answered since the start; see that one listens there"
-            }
+            TransportSettings::Multicast(_) => NO_NODE,
+            TransportSettings::Etcd(_) => NO_ENDPOINT,
         };
         let random = |error| DirectoryError::Transport(format!("no random numbers: {error}"));
         let seed = u64::from_le_bytes(plimsoll_wire::random().map_err(random)?);

@@ -133,6 +133,7 @@ pub fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
         lost: 0,
         sent_bytes: s.bytes,
         simulated_s: s.measured.as_secs_f64(),
+        ended_s: 0.0,
         throughput_rps: s.throughput_rps(),
         miss_ratio: s.miss_ratio(),
         joined_ratio: s.joined_ratio(),

@@ -156,6 +156,9 @@ pub struct Run {
     pub sent_bytes: u64,
     /// Simulated seconds from the start of the run (the end of the warm-up, if there is one) to the last completion.
     pub simulated_s: f64,
+    /// Simulated second of the last completion, the warm-up included; kept out of `--json`, and 0 where it is not known.
+    #[serde(skip)]
+    pub ended_s: f64,
     /// Completed requests per simulated second.
     pub throughput_rps: f64,
     /// Disk reads per request; `None` where the model has no cache.

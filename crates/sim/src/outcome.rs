@@ -1,6 +1,6 @@
 //! The results of a run.
 
-use plimsoll_policy::{Nanos, PolicyTable};
+use plimsoll_policy::{Nanos, PolicyTable, Time};
 
 use crate::measure::{Distribution, LoadOverTime, SLOWDOWN_SCALE};
 use crate::model::Usage;
@@ -75,6 +75,8 @@ pub struct RunOutcome {
     pub lost: u64,
     /// Bytes of the answers.
     pub sent_bytes: u64,
+    /// When the last answer came, the warm-up included.
+    pub ended: Time,
     /// From the start of the measurement to the last answer.
     pub simulated: Nanos,
     /// From arrival at the front-end to the last byte, in nanoseconds.

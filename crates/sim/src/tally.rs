@@ -165,6 +165,7 @@ impl RunTally {
             rejected: self.rejected,
             lost: self.lost,
             sent_bytes: self.sent_bytes,
+            ended: self.ended,
             simulated: self.ended.since(self.started),
             response_ns: self.response,
             slowdown_permille: self.slowdown,

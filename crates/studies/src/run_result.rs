@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_policy::PolicyTable;
 use plimsoll_policy::params::{ParamSet, ParamValue};
+use plimsoll_policy::{PolicyTable, Time};
 use plimsoll_report::{
     ConnectionFigures, LoadSeries, LoadTraffic, PerBackend, Run, Summary, TraceInfo, Utilization,
 };
@@ -157,6 +157,7 @@ pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &RunOutco
         lost: outcome.lost,
         sent_bytes: outcome.sent_bytes,
         simulated_s: outcome.simulated.as_secs_f64(),
+        ended_s: outcome.ended.since(Time::ZERO).as_secs_f64(),
         throughput_rps: outcome.throughput_rps(),
         miss_ratio: outcome.miss_ratio(),
         joined_ratio: outcome.joined_ratio(),

@@ -22,6 +22,7 @@ pub(crate) fn run() -> Run {
         sent_bytes: 0,
         lost: 0,
         simulated_s: 1.0,
+        ended_s: 1.0,
         throughput_rps: 1.0,
         miss_ratio: None,
         joined_ratio: None,

@@ -45,6 +45,11 @@ impl AnswerMix {
         self.dynamic + self.not_modified + self.invalid
     }
 
+    /// Whether there may be dynamic requests.
+    pub(super) fn has_dynamic(&self) -> bool {
+        self.dynamic > 0.0
+    }
+
     /// Refuses shares that are more than all.
     pub(super) fn check(parameters: &Parameters) -> Result<(), SynthError> {
         match Self::new(parameters) {

@@ -48,7 +48,7 @@ mod workload;
 pub use coverage::coverage_bytes;
 pub use day66::DAY66_REQUESTS_PER_MINUTE;
 pub use error::SynthError;
-pub use record::{AnswerKind, Record, RecordKind};
+pub use record::{AnswerKind, Record, RecordFields, RecordKind};
 pub use spec::{FigureBound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};
 pub use specs::SPECS;
 pub use stream::Records;

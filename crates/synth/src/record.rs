@@ -44,3 +44,26 @@ pub struct Record {
     /// Asked by HTTP/1.1, whose connections stay.
     pub http11: bool,
 }
+
+/// Which optional fields of records hold more than defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecordFields {
+    /// Some are dynamic.
+    pub kind: bool,
+    /// Some have a class.
+    pub class: bool,
+    /// Some have a service time.
+    pub service: bool,
+    /// Some have a client.
+    pub client: bool,
+}
+
+impl RecordFields {
+    /// Those that this record fills, too.
+    pub fn add(&mut self, record: &Record) {
+        self.kind |= record.kind == RecordKind::Dynamic;
+        self.class |= record.class != 0;
+        self.service |= record.service_ns != 0;
+        self.client |= record.client != 0;
+    }
+}

@@ -5,6 +5,7 @@ use super::arrivals::ArrivalProcess;
 use super::drift::Drift;
 use super::error::SynthError;
 use super::popularity::apportion;
+use super::record::RecordFields;
 use super::service;
 use super::spec::{Parameter, Parameters, PublishedFigure, WorkloadSpec};
 use super::units::MIB;
@@ -81,6 +82,24 @@ impl SyntheticWorkload {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requests == 0
+    }
+
+    /// The optional fields that its records fill. It makes records until each field that may be filled has been, which mostly is one of the first.
+    #[must_use]
+    pub fn fields(&self) -> RecordFields {
+        let possible = RecordFields {
+            kind: self.answers.as_ref().is_some_and(AnswerMix::has_dynamic),
+            class: false,
+            service: self.service.is_some(),
+            client: self.clients > 1,
+        };
+        let mut fields = RecordFields::default();
+        let mut records = self.records();
+        while fields != possible {
+            let Some(record) = records.next() else { break };
+            fields.add(&record);
+        }
+        fields
     }
 
     /// The declaration this workload was built from.

@@ -4,7 +4,7 @@ use crate::error::TraceError;
 use crate::field_role::FieldRole;
 use crate::format::Format;
 use crate::format_spec::Decode;
-use crate::formats::{json, json_logs, w3c};
+use crate::formats::{csv, json, json_logs, w3c};
 use crate::json_refusal::{self, listed};
 use crate::options::ReadOptions;
 use crate::prefix::Prefix;
@@ -14,7 +14,11 @@ use crate::tally::ReadReport;
 /// The format that the user names, or that the content shows.
 pub(crate) fn choose(options: &ReadOptions, prefix: &Prefix<'_>, path: &str) -> Result<Format, TraceError> {
     let json = json_logs::JSON.format;
-    let found = options.format.or_else(|| Format::detect_prefix(prefix));
+    let found = options.format.or_else(|| {
+        // Its lines would parse as others without a header, whose columns have an order.
+        let capitals = prefix.lines().next().is_some_and(csv::is_header_in_capitals);
+        if capitals { None } else { Format::detect_prefix(prefix) }
+    });
     let found = found.or_else(|| {
         let map = options.fields.as_ref()?;
         let objects = json_refusal::first_object(prefix).is_some();

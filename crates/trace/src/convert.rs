@@ -3,12 +3,11 @@
 use std::fs::File;
 use std::path::Path;
 
-use plimsoll_synth::Record;
+use plimsoll_synth::{Record, RecordFields};
 
 use crate::error::TraceError;
 use crate::format::Format;
 use crate::format_spec::Encode;
-use crate::spool::PresentFields;
 use crate::targets::TargetTable;
 use crate::trace::Trace;
 use crate::write::{Requests, Sink};
@@ -49,7 +48,7 @@ fn write_trace(trace: &Trace, format: Format, output: &Path, opened: Option<File
     })
 }
 
-/// Writes time, target and size of `records` to `output` as [`convert`] does, as they come and
+/// Writes `records`, of which `fields` hold more than defaults, to `output` as [`convert`] does, as they come and
 /// without keeping them; only oracleGeneral, which tells of each request when its target comes
 /// next, keeps them as a [`Trace`] does.
 ///
@@ -60,16 +59,16 @@ fn write_trace(trace: &Trace, format: Format, output: &Path, opened: Option<File
 /// When the target of a record is not a number of `targets`.
 pub fn write_requests(
     targets: &TargetTable,
+    fields: RecordFields,
     records: impl Iterator<Item = Record>,
     format: Format,
     output: &Path,
 ) -> Result<(), TraceError> {
     into_sink(format, output, None, |encode, sink| match encode {
         Encode::WholeTrace(encode) => encode(&Trace::from_records(targets.clone(), records)?, sink),
-        Encode::Streaming(encode) => encode(
-            Requests { targets, fields: PresentFields::default(), records: &mut records.map(Ok) },
-            sink,
-        ),
+        Encode::Streaming(encode) => {
+            encode(Requests { targets, fields, records: &mut records.map(Ok) }, sink)
+        }
     })
 }
 

@@ -1,14 +1,46 @@
 //! Why JSON is of no known format, and what would do.
 
+use crate::field_role::FieldRole;
 use crate::first_line::quoted;
+use crate::format_spec::Decode;
 use crate::formats::json;
-use crate::formats::json_logs::JSON;
+use crate::formats::json_logs::{JSON, KNOWN};
+use crate::line_error::LineError;
 use crate::line_log::LineSplitter as _;
 use crate::options::ReadOptions;
 use crate::prefix::Prefix;
 
 /// Most keys that a message lists, and how many bytes they may take.
 const LISTED: (usize, usize) = (30, 500);
+
+/// Says which value cannot be used where the lines have all the keys of a known server; `None` of others.
+pub(crate) fn unusable(prefix: &Prefix<'_>) -> Option<String> {
+    let first = first_object(prefix)?;
+    let keys = json::keys_of(first)?;
+    KNOWN.iter().find_map(|(spec, roles)| {
+        let Decode::Lines(log) = &spec.decode else { return None };
+        // Without one of the keys it would be another error.
+        let Err(LineError::Text(error)) = log.first_of(std::iter::once(first), &ReadOptions::default()) else {
+            return None;
+        };
+        let is_at_fault = |role: &FieldRole| match role {
+            FieldRole::Time | FieldRole::End => error.starts_with("time"),
+            FieldRole::Size => error.starts_with("size"),
+            FieldRole::Status => error.starts_with("status"),
+            FieldRole::Target | FieldRole::Request | FieldRole::ServedPath => {
+                error.starts_with("target") || error.starts_with("request")
+            }
+            _ => false,
+        };
+        let of_fault = roles.iter().filter(|(role, _)| is_at_fault(role)).flat_map(|(_, paths)| *paths);
+        let key = of_fault.copied().find(|path| keys.iter().any(|key| key == path))?;
+        Some(format!(
+            "its lines have the keys of {}, but the value of {key} cannot be used: {error}; the first one is {}",
+            spec.format,
+            quoted(first)
+        ))
+    })
+}
 
 /// Says why a first line that is JSON, or begins or holds it, is refused; `None` for another line.
 pub(crate) fn reason(first: &[u8]) -> Option<String> {

@@ -123,6 +123,9 @@ impl TraceReader {
             report.resembles =
                 Format::detect_prefix(&prefix).filter(|found| format.merged_with(*found).is_none());
         }
+        if self.options.format.is_some() {
+            self.ingest.tally.looks_like = Format::detect_prefix(&prefix).filter(|found| *found != format);
+        }
         match &format.spec().decode {
             Decode::Own { open, .. } => open(source, input).map(Some),
             Decode::Lines(log) => Ok(Some(log.open(source, &self.options))),
@@ -182,7 +185,12 @@ impl Iterator for TraceReader {
             self.done = true;
             self.judged = true;
             self.current = None;
-            return Some(Err(error));
+            return Some(Err(match error {
+                TraceError::Header { path, reason } => {
+                    TraceError::Header { path, reason: reason + &self.ingest.tally.alike() }
+                }
+                error => error,
+            }));
         }
         if let Some(record) = self.ingest.pop() {
             return Some(Ok(record));

@@ -22,7 +22,8 @@ pub(crate) fn error(prefix: &Prefix<'_>, path: &str) -> TraceError {
     let first = json_refusal::first_object(prefix).or_else(|| prefix.lines().next());
     let of_bytes = || container::reason(prefix.bytes).map(str::to_owned);
     // What helps here is not the name of a format.
-    match first.map_or_else(of_bytes, json_refusal::reason) {
+    let reason_of = |first| json_refusal::unusable(prefix).or_else(|| json_refusal::reason(first));
+    match first.map_or_else(of_bytes, reason_of) {
         Some(reason) => TraceError::read(path, reason),
         None => {
             TraceError::Undetected { path: path.to_owned(), reason: reason(prefix), known: Format::names() }
@@ -35,6 +36,12 @@ fn reason(prefix: &Prefix<'_>) -> String {
     let Some(first) = prefix.lines().next() else {
         return "it has no line, and none of the marks of the binary formats".to_owned();
     };
+    if csv::is_header_in_capitals(first) {
+        return format!(
+            "its first line, {}, names the columns of a CSV, but not in lower case; write time_s, target and size_bytes",
+            quoted(first)
+        );
+    }
     if let Some(separator) = csv::other_separator(first) {
         return format!(
             "its first line, {}, has the columns of a CSV with {separator} between them; put commas there, and points into decimal \

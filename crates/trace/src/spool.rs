@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::TraceError;
 use crate::seven_bits::{Undecoded, put};
 use crate::time::NS_PER_S;
-use plimsoll_synth::{AnswerKind, Record, RecordKind};
+use plimsoll_synth::{AnswerKind, Record, RecordFields, RecordKind};
 
 /// Bytes of a chunk, the unit of reading back.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -28,15 +28,6 @@ const HAS_ANSWER: u8 = 128;
 
 const NOT_MODIFIED: u8 = 0;
 const INVALID: u8 = 1;
-
-/// Which optional fields occur.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct PresentFields {
-    pub(crate) kind: bool,
-    pub(crate) class: bool,
-    pub(crate) service: bool,
-    pub(crate) client: bool,
-}
 
 #[derive(Debug)]
 enum SpoolStore {
@@ -59,7 +50,7 @@ pub(crate) struct Spool {
     store: SpoolStore,
     chunks: Vec<Chunk>,
     records: u64,
-    fields: PresentFields,
+    fields: RecordFields,
 }
 
 impl Spool {
@@ -67,7 +58,7 @@ impl Spool {
         self.records
     }
 
-    pub(crate) fn fields(&self) -> PresentFields {
+    pub(crate) fn fields(&self) -> RecordFields {
         self.fields
     }
 
@@ -127,7 +118,7 @@ impl SpoolWriter {
                 store: SpoolStore::Memory(Vec::new()),
                 chunks: Vec::new(),
                 records: 0,
-                fields: PresentFields::default(),
+                fields: RecordFields::default(),
             },
             chunk: Vec::with_capacity(CHUNK_BYTES),
             base_ns: 0,
@@ -181,11 +172,7 @@ impl SpoolWriter {
             AnswerKind::NotModified => self.chunk.push(NOT_MODIFIED),
             AnswerKind::Invalid => self.chunk.push(INVALID),
         }
-        let fields = &mut self.spool.fields;
-        fields.kind |= flags & DYNAMIC != 0;
-        fields.class |= flags & HAS_CLASS != 0;
-        fields.client |= flags & HAS_CLIENT != 0;
-        fields.service |= flags & HAS_SERVICE != 0;
+        self.spool.fields.add(record);
         self.spool.records += 1;
         Ok(())
     }

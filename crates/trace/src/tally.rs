@@ -86,6 +86,8 @@ pub struct ReadReport {
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) report: ReadReport,
+    /// What the content looks like, where the user named another format.
+    pub(crate) looks_like: Option<Format>,
     path: String,
     statuses: Vec<u64>,
     methods: Vec<(Vec<u8>, u64)>,
@@ -99,6 +101,7 @@ impl Tally {
     pub(crate) fn new(options: &ReadOptions) -> Self {
         Self {
             report: ReadReport::default(),
+            looks_like: None,
             path: String::new(),
             statuses: vec![0; 1000],
             methods: Vec::new(),
@@ -179,7 +182,7 @@ impl Tally {
                     report.lines_rejected,
                     report.lines,
                     self.examples(),
-                    report.format.map_or_else(String::new, Format::expected)
+                    self.expected()
                 )
             } else {
                 let reasons: Vec<_> =
@@ -222,6 +225,16 @@ impl Tally {
         self.report.not_counted = list;
     }
 
+    /// A line that would do, and what the content looks like where that is something else, as clauses after semicolons.
+    fn expected(&self) -> String {
+        self.report.format.map_or_else(String::new, Format::expected) + &self.alike()
+    }
+
+    /// What the content looks like where the user named something else, as a clause after a semicolon.
+    pub(crate) fn alike(&self) -> String {
+        self.looks_like.map_or_else(String::new, |format| format!("; the content looks like {format}"))
+    }
+
     fn too_many(&self) -> TraceError {
         TraceError::TooManyRejected {
             path: self.report.paths.join(", "),
@@ -229,7 +242,7 @@ impl Tally {
             lines: self.report.lines,
             allowed: self.max_bad_ratio,
             examples: self.examples(),
-            expected: self.report.format.map_or_else(String::new, Format::expected),
+            expected: self.expected(),
         }
     }
 

@@ -1,3 +1,4 @@
+use super::signs::Worsened;
 use super::*;
 
 fn backend() -> Backend {

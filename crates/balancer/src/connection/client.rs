@@ -29,9 +29,10 @@ use crate::routing::Routing;
 use crate::sessions;
 use crate::worker::Scratch;
 
-/// Why a request that a peer has placed is refused.
-const PLACED: &str =
-    "the request was placed already: the address of a back-end leads to a front-end beside this one";
+const PLACED: RequestRefusal = RequestRefusal::of(
+    508,
+    "the request was placed already: the address of a back-end leads to a front-end beside this one",
+);
 
 const NO_BODY: RequestRefusal = RequestRefusal::of(408, "the request body took too long");
 const BODY_TOO_LARGE: RequestRefusal = RequestRefusal::of(413, "the request's body is larger than allowed");
@@ -224,8 +225,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         if let Some(peers) = &self.service.worker.shared.peers {
             // This front-end or a peer has placed it; passing it on again could loop for ever.
             if !mark_placed(peers.local(), &mut scratch.head) {
-                let refusal = RequestRefusal::of(508, PLACED);
-                return self.answer_by_route(&head, (refusal, None), scratch, received).await;
+                return self.answer_by_route(&head, (PLACED, None), scratch, received).await;
             }
         }
         let answer = routing.as_ref().and_then(|routing| self.enter(routing, &head, &scratch.head));

@@ -18,10 +18,13 @@ use plimsoll_sim::hardware::HardwareSpec;
 use plimsoll_sim::{Arrivals, Dealing, Fault, HotSpot, PartitionPlan, TimeDistribution};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
-use plimsoll_studies::scenario::{Admission, Scenario, Tables, strategy_names};
+use plimsoll_studies::scenario::{Admission, Scenario, ScenarioError, Tables, strategy_names};
 use plimsoll_studies::spec::{LoadInformationChoice, ModelChoice, ScenarioSpec, StrategyChoice};
 
-use self::notes::{dealing_warning, hardware_note, load_notes, load_use_warnings, threshold_warnings};
+use self::notes::{
+    dealing_warning, hardware_note, load_notes, load_use_warnings, service_warning, threshold_warnings,
+    too_late_warnings,
+};
 use crate::class_file;
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
@@ -251,6 +254,10 @@ fn find_cache(name: &str) -> Result<&'static CacheSpec, CliError> {
 pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliError> {
     let given = |id: &str| matches.and_then(|m| m.value_source(id)) == Some(ValueSource::CommandLine);
     let (spec, output) = specs(args, given)?;
+    let of_file = |error: ScenarioError| match &args.scenario {
+        Some(path) => scenario_file::blame(path, error, |option| given(option)),
+        None => error.into(),
+    };
     if output.decisions.as_deref() == Some(Path::new("-")) {
         return Err(CliError::Usage(
             "--decisions takes the name of a file; standard output holds the results".into(),
@@ -262,7 +269,7 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
         ));
     }
     // Refuse impossible runs before reading a long trace.
-    spec.scenarios(0)?;
+    spec.scenarios(0).map_err(of_file)?;
     let data = ["runs.csv", "runs.parquet", "load.csv", "load.parquet"];
     let open = |dir: &PathBuf| OutDir::open(dir, "simulate", &data, output.force);
     let out = output.out.as_ref().map(open).transpose()?;
@@ -274,8 +281,9 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     for warning in input::warnings(&workload.trace) {
         eprintln!("plimsoll: warning: {warning}");
     }
-    let scenarios = spec.scenarios(workload.working_set_bytes())?;
+    let scenarios = spec.scenarios(workload.working_set_bytes()).map_err(of_file)?;
     let warnings = threshold_warnings(&scenarios).into_iter().chain(load_use_warnings(&spec));
+    let warnings = warnings.chain(service_warning(&spec, &workload)?);
     for warning in warnings.chain(dealing_warning(&spec, &workload)) {
         eprintln!("plimsoll: warning: {warning}");
     }
@@ -284,7 +292,11 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     let create = |path: &PathBuf| output::DecisionFiles::create(path, &labels);
     let decisions = output.decisions.as_ref().map(create).transpose()?;
     let runs = execute(&output, &scenarios, &workload, decisions.as_ref())?;
-    let written = out.as_ref().map_or(Ok(()), |out| write_report(out, &workload, &spec, &runs));
+    let too_late = too_late_warnings(&spec, &runs);
+    for warning in &too_late {
+        eprintln!("plimsoll: warning: {warning}");
+    }
+    let written = out.as_ref().map_or(Ok(()), |out| write_report(out, &workload, &spec, &runs, too_late));
     // Print results first, so that they survive a failure to write a file.
     print(&output, out.as_ref().filter(|_| written.is_ok()), &workload, &spec, &runs)?;
     written.and(decisions.map_or(Ok(()), |files| files.finish()))
@@ -350,13 +362,14 @@ fn write_report(
     workload: &Workload,
     spec: &ScenarioSpec,
     runs: &[Run],
+    too_late: Vec<String>,
 ) -> Result<(), CliError> {
     let context = RunsContext {
         trace: workload.name.clone(),
         command: output::command_line(),
         version: format!("plimsoll {}", env!("CARGO_PKG_VERSION")),
         load_notes: load_notes(workload, spec.arrivals),
-        warnings: input::warnings(&workload.trace),
+        warnings: input::warnings(&workload.trace).into_iter().chain(too_late).collect(),
         saturated: spec.arrivals == Arrivals::Closed,
         policies: strategy_names(),
     };

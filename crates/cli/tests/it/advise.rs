@@ -78,3 +78,22 @@ fn questions_that_make_no_sense_are_refused() {
         assert!(messages.contains(said), "{more:?}: {messages}");
     }
 }
+
+#[test]
+fn what_the_log_does_not_tell_is_said() {
+    // All within one second, and most of it by POST.
+    let line = |n: u32| {
+        let method = if n.is_multiple_of(10) { "GET" } else { "POST" };
+        format!("192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] \"{method} /{} HTTP/1.1\" 200 9000\n", n % 70)
+    };
+    let log: String = (0..30_000).map(line).collect();
+    let output = plimsoll_with_input(&["advise", "-"], log.as_bytes());
+    let said = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(said.contains("all its times are within one second") && !said.contains("has no times"), "{said}");
+    assert!(said.contains("90.0 % of the log's requests do not count here"), "{said}");
+    assert!(said.contains("Take any balancer") && said.contains("256 MiB"), "{said}");
+    let output = plimsoll_with_input(&["advise", "-", "--target-load", "3x"], log.as_bytes());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("within one second"), "{}", text(&output.stderr));
+}

@@ -24,5 +24,6 @@ mod reproduce;
 mod rights;
 mod simulate;
 mod simulate_load_information;
+mod simulate_said;
 mod trace;
 mod units;

@@ -64,6 +64,7 @@ pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
         lost: 0,
         sent_bytes: requests * 8_192,
         simulated_s: requests as f64 / throughput_rps,
+        ended_s: 0.0,
         throughput_rps,
         miss_ratio: Some(miss_ratio),
         joined_ratio: Some(miss_ratio * 0.11),

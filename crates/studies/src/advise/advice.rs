@@ -7,7 +7,7 @@ use super::error::AdviseError;
 use super::facts::{LEAST_REQUESTS, LogFacts};
 use super::finals::{FinalFigures, FinalSetting, finals};
 use super::levers::{AdviseLever, levers};
-use super::memory::{MemoryStep, enough_bytes, provisional_bytes, steps};
+use super::memory::{MemoryStep, enough_bytes, provisional_bytes, spare_bytes, steps};
 use super::plan::{AdviseBench, AdviseLoad, RunPlan, WARMUP};
 use super::question::{AdviseQuestion, LEAST_RPS, MOST_RPS, TargetLoad};
 use super::sample::{sample, twice};
@@ -57,7 +57,9 @@ pub struct Advice {
     pub target: AdviseTarget,
     /// Memory for documents of each back-end in bytes.
     pub memory_bytes: u64,
-    /// What more and less memory would make of it; empty where the memory was given.
+    /// Nobody said how much, and all documents fit into the least that such a machine has to spare: then memories are warm, and load alone decides.
+    pub holds_all: bool,
+    /// What more and less memory would make of it; empty where the memory was given, or holds all documents.
     pub memory_steps: Vec<MemoryStep>,
     /// The number of back-ends for which that was tried.
     pub memory_backends: usize,
@@ -113,7 +115,7 @@ impl Advice {
     /// Whether more arrives at the peak than this policy can serve: then queues grow as long as that lasts, and times say only how long the run was.
     #[must_use]
     pub fn overloads(&self, figures: &FinalFigures) -> bool {
-        self.target.peak_rps > figures.capacity_rps
+        !figures.bears(self.target.peak_rps)
     }
 }
 
@@ -157,7 +159,10 @@ pub fn advise(
     let again = twice(workload)?;
     let warm = AdviseBench { workload: &again, warmup: 0.5, ..bench };
     let wanted = wanted(question, &facts)?;
-    let mut inquiry = Inquiry { bench: &bench, facts: &facts, question, wanted, idle_p99_s: None };
+    let holds_all = question.memory.is_none() && facts.documents_bytes <= spare_bytes(question.hardware);
+    // What each back-end holds is read once, and never again.
+    let bench = if holds_all { warm } else { bench };
+    let mut inquiry = Inquiry { bench: &bench, facts: &facts, question, wanted, idle_p99_s: None, holds_all };
     let MemoryAndSizes { memory_bytes, memory_steps, memory_backends, sizes } = inquiry.memory_and_sizes()?;
     let (backends, target, finals, verdict) = inquiry.cluster(memory_bytes, &sizes)?;
     let policy = verdict.policy;
@@ -169,6 +174,7 @@ pub fn advise(
         network_rps: network_rps * backends as f64,
         target,
         memory_bytes,
+        holds_all,
         memory_steps,
         memory_backends,
         backends,
@@ -193,6 +199,7 @@ fn wanted(question: &AdviseQuestion, facts: &LogFacts) -> Result<Option<f64>, Ad
         (TargetLoad::Rate(rps), _) => rps,
         (TargetLoad::Times(times), Some(peak_rps)) => times * peak_rps,
         (TargetLoad::Times(1.0), None) => return Ok(None),
+        (TargetLoad::Times(_), None) if facts.has_one_time => return Err(AdviseError::OneTime),
         (TargetLoad::Times(_), None) => return Err(AdviseError::NoTimes),
     };
     let lasts_s = facts.peak_rps.map_or(0.0, |own_rps| facts.duration_s * own_rps / peak_rps);
@@ -218,22 +225,25 @@ struct Inquiry<'a> {
     /// Requests per second at the peak.
     wanted: Option<f64>,
     idle_p99_s: Option<f64>,
+    holds_all: bool,
 }
 
 impl Inquiry<'_> {
     fn memory_and_sizes(&mut self) -> Result<MemoryAndSizes, ScenarioError> {
         let documents = self.facts.documents_bytes;
         let given = self.question.memory.map(|memory| memory.bytes(documents));
-        let first = given.unwrap_or_else(|| provisional_bytes(documents));
+        let least = spare_bytes(self.question.hardware);
+        let first = given.unwrap_or_else(|| provisional_bytes(documents, least));
         let idle = idle_p99_s(self.bench, first, self.question.seed)?;
         self.idle_p99_s = Some(idle).filter(|&idle| idle > self.question.p99_s);
         let sizes_of_first = self.sizes(first)?;
         let memory_backends = self.backends(&sizes_of_first);
         let memory_steps = match given {
             Some(_) => Vec::new(),
+            None if self.holds_all => Vec::new(),
             None => steps(self.bench, documents, memory_backends, self.question.seed)?,
         };
-        let memory_bytes = enough_bytes(&memory_steps).unwrap_or(first);
+        let memory_bytes = enough_bytes(&memory_steps, least).unwrap_or(first);
         let sizes = if memory_bytes == first { sizes_of_first } else { self.sizes(memory_bytes)? };
         Ok(MemoryAndSizes { memory_bytes, memory_steps, memory_backends, sizes })
     }
@@ -267,7 +277,7 @@ impl Inquiry<'_> {
             let speed = own_times.map(|own_rps| target.peak_rps / own_rps);
             let setting = FinalSetting { backends, memory_bytes, peak_rps: target.peak_rps, speed, seed };
             let all = finals(self.bench, setting)?;
-            let verdict = verdict(&all, seed);
+            let verdict = verdict(&all, target.peak_rps, self.holds_all, seed);
             // The policy to take may need more back-ends than the one that needs the fewest.
             let needed = sizes.iter().find(|size| size.policy == verdict.policy).and_then(|size| size.fewest);
             match needed.filter(|&needed| needed > backends && self.question.backends.is_none()) {
@@ -337,6 +347,16 @@ mod tests {
         };
         let advice = advise(&workload, &question, &()).unwrap();
         assert_ne!(advice.verdict.reason, VerdictReason::Locality);
+    }
+
+    #[test]
+    fn a_machine_of_today_holds_small_sites_in_memory_and_then_load_alone_decides() {
+        // 2,000 documents of 100 MiB at most, and no memory that was given.
+        let workload = Workload::synthesize_first("chess", &[], 1, Some(4_000)).unwrap();
+        let question = AdviseQuestion { load: TargetLoad::Rate(20.0), ..AdviseQuestion::default() };
+        let advice = advise(&workload, &question, &()).unwrap();
+        assert!(advice.holds_all && advice.memory_steps.is_empty(), "{:?}", advice.facts);
+        assert_eq!((advice.memory_bytes, advice.verdict.reason), (256 << 20, VerdictReason::Any));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use plimsoll_report::format::{bytes, number};
 
 use super::advice::Advice;
+use super::notes::back_ends;
 use super::verdict::VerdictReason;
-use super::words::back_ends;
 
 /// Networks for documentation (RFC 5737): their addresses belong to nobody.
 const NETWORKS: [&str; 3] = ["192.0.2", "198.51.100", "203.0.113"];

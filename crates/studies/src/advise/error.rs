@@ -30,6 +30,12 @@ pub enum AdviseError {
         "the log gives no times from which a multiple of its peak would follow; give --target-load in requests per second"
     )]
     NoTimes,
+    /// All requests have one time, and nobody says what is to be carried.
+    #[error(
+        "all times of the log are within one second, so that no rate can be told from them, and no multiple of it; give --target-load in requests per \
+         second"
+    )]
+    OneTime,
     /// The log's own times are too far apart.
     #[error(
         "the first and the last request of the log are {} days apart, and more than 30 years cannot be simulated: one of the time stamps may be wrong, so \

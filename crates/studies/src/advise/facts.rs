@@ -28,6 +28,14 @@ pub struct LogFacts {
     pub top_target: String,
     /// Share of the requests for targets that are asked for once, which no memory can have.
     pub once_share: f64,
+    /// Requests that do not count, such as those of other methods than GET, over all.
+    pub not_counted_share: f64,
+    /// Requests that do not count, by reason.
+    #[serde(skip)]
+    pub not_counted: Vec<(String, u64)>,
+    /// All requests have one time, and it is one.
+    #[serde(skip)]
+    pub has_one_time: bool,
     /// From the first request to the last, in seconds.
     pub duration_s: f64,
     /// Mean requests per second; `None` where the log has no times.
@@ -48,6 +56,10 @@ impl LogFacts {
         let has_times = stats.duration_s > 0.0;
         let window_s = PEAK_WINDOW_S.min(stats.duration_s);
         let peak = if has_times { busiest_span(trace.open_as_stamped(), window_s)?.requests } else { 0 };
+        let first_ns = trace.open_as_stamped().next().transpose()?.map_or(0, |record| record.time_ns);
+        let not_counted: Vec<(String, u64)> =
+            trace.report.not_counted.iter().map(|(why, &requests)| (why.clone(), requests)).collect();
+        let left_out: u64 = not_counted.iter().map(|(_, requests)| requests).sum();
         let cover99 = stats.coverage.iter().find(|coverage| coverage.share == 0.99);
         Ok(Self {
             requests: stats.requests,
@@ -58,6 +70,9 @@ impl LogFacts {
             top_share: stats.top_share,
             top_target: stats.top_target,
             once_share: once as f64 / stats.requests.max(1) as f64,
+            not_counted_share: left_out as f64 / (left_out + stats.requests).max(1) as f64,
+            not_counted,
+            has_one_time: !has_times && first_ns > 0,
             duration_s: stats.duration_s,
             mean_rps: has_times.then(|| stats.requests as f64 / stats.duration_s),
             peak_rps: has_times.then(|| peak as f64 / window_s),
@@ -134,6 +149,7 @@ mod tests {
     #[test]
     fn a_log_without_times_has_no_rates() {
         let facts = LogFacts::of(&trace(&[(5, 0, 1), (5, 0, 1)])).unwrap();
-        assert_eq!((facts.peak_rps, facts.mean_rps), (None, None));
+        assert_eq!((facts.peak_rps, facts.mean_rps, facts.has_one_time), (None, None, true));
+        assert!(!LogFacts::of(&trace(&[(0, 0, 1), (0, 0, 1)])).unwrap().has_one_time);
     }
 }

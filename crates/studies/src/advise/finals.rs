@@ -42,6 +42,14 @@ pub struct FinalFigures {
     pub block_response_s: Vec<f64>,
 }
 
+impl FinalFigures {
+    /// Whether no more arrives at this peak than the policy can serve. Otherwise queues grow as long as that lasts.
+    #[must_use]
+    pub fn bears(&self, peak_rps: f64) -> bool {
+        peak_rps <= self.capacity_rps
+    }
+}
+
 /// The cluster, and what it is to carry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FinalSetting {

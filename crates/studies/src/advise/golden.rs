@@ -31,6 +31,9 @@ fn facts() -> LogFacts {
         top_share: 0.31,
         top_target: "/index.html".to_owned(),
         once_share: 0.25,
+        not_counted_share: 0.0,
+        not_counted: Vec::new(),
+        has_one_time: false,
         duration_s: 86_400.0,
         mean_rps: Some(14.3),
         peak_rps: Some(60.0),
@@ -79,11 +82,12 @@ fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
             .map(|mib: u64| MemoryStep { memory_bytes: mib << 20, capacity_rps: vec![mib as f64; 6] })
             .to_vec(),
         memory_backends: 3,
+        holds_all: false,
         backends: 4,
         most_backends: 256,
         backends_given: false,
         sizes: finals.iter().enumerate().map(size).collect(),
-        verdict: verdict(&finals, 1),
+        verdict: verdict(&finals, 120.0, false, 1),
         finals,
         stress: vec![
             StressOutcome {
@@ -256,4 +260,41 @@ fn a_log_that_is_too_short_for_so_many_back_ends_is_said_to_be() {
     let words = advice_words(&advice);
     assert!(words.answer.iter().any(|line| line.contains("too few to judge more than 8 back-ends")));
     assert!(words.answer.iter().any(|line| line.contains("round_robin more than 8")), "{:?}", words.answer);
+}
+
+#[test]
+fn what_does_not_count_is_told_with_its_share() {
+    let mut advice = made_up([9.0, 8.0, 4.0, 5.0, 4.0, 3.95], [0.1; 6]);
+    assert!(!told(&advice).contains("--include-all"));
+    advice.facts.not_counted_share = 0.9;
+    advice.facts.not_counted = vec![("method POST".to_owned(), 5_400)];
+    let words = advice_words(&advice);
+    let said =
+        |texts: &[String]| texts.iter().any(|text| text.contains("90.0 %") && text.contains("--include-all"));
+    assert!(said(&words.answer) && said(&words.notes), "{words:?}");
+    assert!(words.notes.iter().any(|note| note.contains("Not counted: method POST: 5,400.")), "{words:?}");
+}
+
+#[test]
+fn a_log_of_one_second_is_not_said_to_have_no_times() {
+    let mut advice = made_up([1.0; 6], [0.1; 6]);
+    advice.target.assumed = true;
+    assert!(told(&advice).contains("The log has no times, so"));
+    advice.facts.has_one_time = true;
+    let text = told(&advice);
+    assert!(text.contains("within one second") && !text.contains("has no times"), "{text}");
+}
+
+#[test]
+fn memories_that_hold_everything_leave_nothing_to_hash_for() {
+    let mut advice = made_up([9.0, 8.0, 4.0, 5.0, 4.0, 3.95], [0.1; 6]);
+    advice.holds_all = true;
+    advice.verdict = verdict(&advice.finals, 120.0, true, 1);
+    let text = told(&advice);
+    assert!(
+        text.contains("Take any balancer, e.g. with least_connections") && text.contains("all 900 MiB"),
+        "{text}"
+    );
+    assert!(text.contains("--memory 25%") && !text.contains("surely"), "{text}");
+    assert_eq!(advice_json(&advice, "")["holds_all"], true);
 }

@@ -41,6 +41,7 @@ pub fn advice_json(advice: &Advice, command: &str) -> Value {
         "most_backends": advice.most_backends,
         "memory_backends": advice.memory_backends,
         "memory_bytes": advice.memory_bytes,
+        "holds_all": advice.holds_all,
         "carries": advice.carries(),
         "verdict": advice.verdict,
         "sizes": advice.sizes,

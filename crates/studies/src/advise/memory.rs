@@ -1,5 +1,6 @@
 //! How much memory back-ends should have for documents.
 
+use plimsoll_sim::hardware::{HardwareSpec, PAPER};
 use serde::Serialize;
 
 use super::contestants::CONTESTANTS;
@@ -8,6 +9,10 @@ use crate::scenario::ScenarioError;
 
 /// The least memory that is tried.
 const LEAST_BYTES: u64 = 1 << 20;
+/// The least that a machine of today has to spare for documents: nobody saves memory below that.
+const SPARE_BYTES: u64 = 256 << 20;
+/// The same of the papers' machine: what each back-end had for documents there.
+const PAPER_SPARE_BYTES: u64 = 32 << 20;
 /// Sizes that are tried, each twice the one before; the largest one holds all documents.
 const STEPS: u32 = 7;
 /// Enough memory is with which so much of the throughput is reached that all the documents in every memory would give.
@@ -28,9 +33,14 @@ impl MemoryStep {
     }
 }
 
+/// The least memory that is advised for back-ends of this hardware.
+pub(super) fn spare_bytes(hardware: &HardwareSpec) -> u64 {
+    if hardware.name == PAPER.name { PAPER_SPARE_BYTES } else { SPARE_BYTES }
+}
+
 /// The memory to begin with, before the number of back-ends is known: a quarter of all documents.
-pub(super) fn provisional_bytes(documents_bytes: u64) -> u64 {
-    (documents_bytes / 4).max(LEAST_BYTES).next_power_of_two()
+pub(super) fn provisional_bytes(documents_bytes: u64, least_bytes: u64) -> u64 {
+    (documents_bytes / 4).max(least_bytes).checked_next_power_of_two().unwrap_or(1 << 63)
 }
 
 /// The sizes to try.
@@ -63,10 +73,11 @@ fn rates(figures: &[super::plan::RunFigures]) -> Vec<f64> {
     figures.iter().map(|figures| figures.throughput_rps).collect()
 }
 
-/// The least memory that is enough, whatever policy makes the best of it.
-pub(super) fn enough_bytes(steps: &[MemoryStep]) -> Option<u64> {
+/// The least memory that is enough, whatever policy makes the best of it, and no less than this.
+pub(super) fn enough_bytes(steps: &[MemoryStep], least_bytes: u64) -> Option<u64> {
     let most = steps.iter().map(MemoryStep::best_rps).fold(0.0, f64::max);
-    steps.iter().find(|step| step.best_rps() >= ENOUGH * most).map(|step| step.memory_bytes)
+    let is_enough = |step: &&MemoryStep| step.best_rps() >= ENOUGH * most && step.memory_bytes >= least_bytes;
+    steps.iter().find(is_enough).map(|step| step.memory_bytes)
 }
 
 #[cfg(test)]
@@ -79,14 +90,17 @@ mod tests {
         assert_eq!(ladder(100 << 20).first(), Some(&(2 << 20)));
         assert_eq!(ladder(3 << 20), [1 << 20, 2 << 20, 4 << 20]);
         assert_eq!(ladder(0), [1 << 20]);
-        assert_eq!(provisional_bytes(100 << 20), 32 << 20);
+        assert_eq!(provisional_bytes(100 << 20, 1 << 20), 32 << 20);
+        assert_eq!(provisional_bytes(100 << 20, 256 << 20), 256 << 20);
+        assert_eq!(provisional_bytes(u64::MAX, 1 << 20), 1 << 62);
     }
 
     #[test]
     fn enough_is_the_least_that_reaches_nine_tenths() {
         let step = |memory_bytes, rps| MemoryStep { memory_bytes, capacity_rps: vec![1.0, rps] };
         let steps = [step(1, 10.0), step(2, 89.0), step(4, 95.0), step(8, 100.0)];
-        assert_eq!(enough_bytes(&steps), Some(4));
-        assert_eq!(enough_bytes(&[]), None);
+        assert_eq!(enough_bytes(&steps, 1), Some(4));
+        assert_eq!(enough_bytes(&steps, 5), Some(8));
+        assert_eq!(enough_bytes(&[], 1), None);
     }
 }

@@ -15,6 +15,7 @@ mod intervals;
 mod json;
 mod levers;
 mod memory;
+mod notes;
 mod plan;
 mod question;
 mod report;

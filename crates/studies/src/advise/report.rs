@@ -6,9 +6,10 @@ use plimsoll_report::{AxisUnit, Plot, Report, Section, Series, SeriesStyle};
 use super::advice::Advice;
 use super::config_text::{haproxy_lines, nginx_lines, plimsoll_toml};
 use super::contestants::{BASELINE, CONTESTANTS};
+use super::notes::back_ends;
 use super::tables;
 use super::verdict::policy_gain;
-use super::words::{advice_words, back_ends};
+use super::words::advice_words;
 use crate::strategy::strategy_look;
 
 /// The report of an advice on this log, which this command line repeats.
@@ -85,7 +86,9 @@ fn gains(advice: &Advice) -> Plot {
     let mut plot = Plot::new("Requests per second when saturated, beside turns", "", "times round_robin");
     let intervals: Vec<_> = CONTESTANTS
         .iter()
-        .map(|of| policy_gain(&advice.finals, of.policy, BASELINE, advice.seed).capacity)
+        .map(|of| {
+            policy_gain(&advice.finals, of.policy, BASELINE, advice.target.peak_rps, advice.seed).capacity
+        })
         .collect();
     plot.categories = CONTESTANTS.iter().map(|of| of.policy.to_owned()).collect();
     let points = intervals.iter().enumerate().map(|(place, of)| (place as f64, of.ratio)).collect();

@@ -5,9 +5,10 @@ use plimsoll_report::{Align, Cell, Table, TableColumn, Tone};
 
 use super::advice::Advice;
 use super::contestants::{BASELINE, CONTESTANTS};
+use super::notes::back_ends;
 use super::stress::StressMeasure;
 use super::verdict::policy_gain;
-use super::words::{AdviceWords, back_ends, interval};
+use super::words::{AdviceWords, interval};
 
 /// A table of an advice.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ pub(super) fn policies(advice: &Advice) -> Table {
             .rank(1),
     ]);
     for figures in &advice.finals {
-        let gain = policy_gain(&advice.finals, figures.policy, BASELINE, advice.seed);
+        let gain = policy_gain(&advice.finals, figures.policy, BASELINE, advice.target.peak_rps, advice.seed);
         let tone = if figures.policy == advice.verdict.policy { Tone::Good } else { Tone::Neutral };
         let mark = if tone == Tone::Good { " *" } else { "" };
         let time = |s| or_dash(Some(s).filter(|_| !advice.overloads(figures)), duration);

@@ -32,15 +32,17 @@ pub struct PolicyGain {
     pub over: &'static str,
     /// Throughput at saturation.
     pub capacity: GainInterval,
-    /// Mean response time of the other one over its own, at the peak.
-    pub response: GainInterval,
+    /// Mean response time of the other one over its own, at the peak; `None` where more arrives than one of them can serve: then times say only how
+    /// long the run was.
+    pub response: Option<GainInterval>,
 }
 
 impl PolicyGain {
     /// Whether one respect is surely better, and the other not surely worse.
     #[must_use]
     pub fn is_clear(&self) -> bool {
-        let both = [(self.capacity, self.response), (self.response, self.capacity)];
+        let response = self.response.unwrap_or(GainInterval::NONE);
+        let both = [(self.capacity, response), (response, self.capacity)];
         both.iter().any(|(better, other)| better.low > WORTH && other.low > TOLERATED)
     }
 }
@@ -67,43 +69,48 @@ pub(super) fn figures_of<'a>(all: &'a [FinalFigures], policy: &str) -> Option<&'
     all.iter().find(|figures| figures.policy == policy)
 }
 
-/// One policy over another one.
+/// One policy over another one, with this peak in requests per second.
 #[must_use]
-pub fn policy_gain(all: &[FinalFigures], policy: &'static str, over: &'static str, seed: u64) -> PolicyGain {
+pub fn policy_gain(
+    all: &[FinalFigures],
+    policy: &'static str,
+    over: &'static str,
+    peak_rps: f64,
+    seed: u64,
+) -> PolicyGain {
     let (Some(own), Some(other), false) = (figures_of(all, policy), figures_of(all, over), policy == over)
     else {
-        return PolicyGain { policy, over, capacity: GainInterval::NONE, response: GainInterval::NONE };
+        return PolicyGain { policy, over, capacity: GainInterval::NONE, response: Some(GainInterval::NONE) };
     };
+    let bear = own.bears(peak_rps) && other.bears(peak_rps);
     PolicyGain {
         policy,
         over,
         capacity: gain(&own.block_s, &other.block_s, own.least_block_s, seed),
-        response: gain(&own.block_response_s, &other.block_response_s, 0.0, seed),
+        response: bear.then(|| gain(&own.block_response_s, &other.block_response_s, 0.0, seed)),
     }
 }
 
-/// The best of a kind: by how much it is ahead of the baseline in both respects together.
-fn best_of(all: &[FinalFigures], kind: PolicyKind, seed: u64) -> &'static str {
-    let merit = |policy| {
-        let over = policy_gain(all, policy, BASELINE, seed);
-        over.capacity.ratio * over.response.ratio
+/// The best of a kind: by how much it is ahead of the one before in both respects together.
+fn best_of(all: &[FinalFigures], kind: PolicyKind, peak_rps: f64, seed: u64) -> &'static str {
+    let is_ahead = |policy, over| {
+        let gain = policy_gain(all, policy, over, peak_rps, seed);
+        gain.capacity.ratio * gain.response.map_or(1.0, |response| response.ratio) > 1.0
     };
     let of_kind = CONTESTANTS.iter().filter(|contestant| contestant.kind == kind).map(|of| of.policy);
-    let best = of_kind
-        .map(|policy| (merit(policy), policy))
-        .reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.map_or(BASELINE, |(_, policy)| policy)
+    of_kind.reduce(|best, next| if is_ahead(next, best) { next } else { best }).unwrap_or(BASELINE)
 }
 
 /// Of each kind the one that is taken unless another one is surely better: the simplest, or the one without parameters.
 const PREFERRED: [&str; 3] = [BASELINE, "uri_hash", "lard_auto"];
 
-/// The verdict on these.
+/// The verdict on these at this peak, in requests per second. Where every back-end `holds_all` documents, load alone decides.
 #[must_use]
-pub fn verdict(all: &[FinalFigures], seed: u64) -> AdviseVerdict {
-    let clear = |policy, over| policy_gain(all, policy, over, seed).is_clear();
+pub fn verdict(all: &[FinalFigures], peak_rps: f64, holds_all: bool, seed: u64) -> AdviseVerdict {
+    let over = |policy, over| policy_gain(all, policy, over, peak_rps, seed);
+    let clear = |policy, other| over(policy, other).is_clear();
     let kinds = [PolicyKind::Blind, PolicyKind::Hashing, PolicyKind::Aware];
-    let [blind, hashing, aware] = kinds.map(|kind| best_of(all, kind, seed));
+    let [blind, hashing, aware] = kinds.map(|kind| best_of(all, kind, peak_rps, seed));
     let choose = |best, preferred| if clear(best, preferred) { best } else { preferred };
     let [take_blind, take_hashing, take_aware] =
         [(blind, PREFERRED[0]), (hashing, PREFERRED[1]), (aware, PREFERRED[2])]
@@ -117,30 +124,37 @@ pub fn verdict(all: &[FinalFigures], seed: u64) -> AdviseVerdict {
     // Locality that is better than the others, but not than hashing, leaves hashing: the simpler one.
     let hashed = hashed.or_else(|| first([take_aware, aware], &[blind]).map(|_| take_hashing));
     let (policy, reason) = match (local, hashed) {
+        _ if holds_all => (take_blind, VerdictReason::Any),
         (Some(policy), _) => (policy, VerdictReason::Locality),
         (None, Some(policy)) => (policy, VerdictReason::Hashing),
         // What is surely better than the simplest one, but not than the best of its kind, is a reason for that.
-        (None, None) if clear(hashing, take_blind) => (blind, VerdictReason::Any),
+        (None, None) if clear(hashing, take_blind) || clear(aware, take_blind) => (blind, VerdictReason::Any),
         (None, None) => (take_blind, VerdictReason::Any),
     };
     let pairs = match reason {
-        VerdictReason::Any => [(hashing, policy), (aware, policy)],
-        _ => [(policy, hashing), (policy, BASELINE)],
+        _ if holds_all => Vec::new(),
+        VerdictReason::Any => vec![(hashing, policy), (aware, policy)],
+        _ => vec![(policy, hashing), (policy, BASELINE)],
     };
-    let gains = pairs.into_iter().filter(|(own, over)| own != over);
+    let gains = pairs.into_iter().filter(|(own, other)| own != other);
     AdviseVerdict {
         policy,
         reason,
         best_hashing: hashing,
         best_aware: aware,
-        gains: gains.map(|(own, over)| policy_gain(all, own, over, seed)).collect(),
-        aware_over_hashing: policy_gain(all, aware, hashing, seed),
+        gains: gains.map(|(own, other)| over(own, other)).collect(),
+        aware_over_hashing: over(aware, hashing),
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    /// The verdict on these with a small load.
+    fn verdict(all: &[FinalFigures], seed: u64) -> AdviseVerdict {
+        super::verdict(all, 1.0, false, seed)
+    }
 
     /// Figures of a policy whose blocks take this long, and whose answers do.
     pub(in super::super) fn figures(policy: &'static str, block_s: f64, response_s: f64) -> FinalFigures {
@@ -246,5 +260,31 @@ pub(super) mod tests {
         let found = verdict(&unsure, 1);
         assert_eq!(found.reason, VerdictReason::Hashing);
         assert!(found.aware_over_hashing.capacity.low < 1.0);
+    }
+
+    #[test]
+    fn where_locality_is_surely_better_than_turns_alone_they_are_not_what_is_advised() {
+        // Answers take longer by turns than with locality, but not surely longer with the fewest connections, and turns are not surely behind these.
+        let found = verdict(&all([1.0; 6], [1.03, 1.015, 1.02, 1.02, 1.0, 1.0]), 1);
+        assert_eq!((found.policy, found.reason), ("least_connections", VerdictReason::Any));
+        assert!(!found.gains.iter().any(PolicyGain::is_clear), "{:?}", found.gains);
+    }
+
+    #[test]
+    fn times_of_an_overloaded_cluster_decide_nothing() {
+        // 100 requests/s at most, whatever the policy; queues grow a little faster with some.
+        let of = all([1.0; 6], [1.5, 1.5, 1.0, 1.0, 1.2, 1.2]);
+        let found = super::verdict(&of, 400.0, false, 1);
+        assert_eq!((found.policy, found.reason), (BASELINE, VerdictReason::Any));
+        assert!(found.gains.iter().all(|gain| gain.response.is_none()), "{:?}", found.gains);
+        assert_eq!(super::verdict(&of, 100.0, false, 1).reason, VerdictReason::Hashing);
+    }
+
+    #[test]
+    fn where_every_back_end_holds_all_documents_load_alone_decides() {
+        let of = all([2.0, 1.0, 0.5, 0.5, 0.4, 0.4], [1.0; 6]);
+        let found = super::verdict(&of, 1.0, true, 1);
+        assert_eq!((found.policy, found.reason), ("least_connections", VerdictReason::Any));
+        assert!(found.gains.is_empty());
     }
 }

@@ -5,9 +5,10 @@ use plimsoll_report::format::{bytes, capital, count, duration, number, percent};
 use super::advice::Advice;
 use super::contestants::{BASELINE, CONTESTANTS};
 use super::intervals::GainInterval;
+use super::notes::{back_ends, not_counted, notes};
 use super::plan::MOST_BACKENDS;
 use super::sizing::MOST_UTILIZATION;
-use super::stress::{StressMeasure, StressOutcome, WARM};
+use super::stress::{StressMeasure, StressOutcome};
 use super::verdict::{PolicyGain, VerdictReason, WORTH};
 
 /// Another policy is said to be better under a condition from this factor on.
@@ -30,15 +31,11 @@ pub struct AdviceWords {
     pub notes: Vec<String>,
 }
 
-/// A number of back-ends in words.
-pub(super) fn back_ends(number: usize) -> String {
-    format!("{} back-end{}", count(number as u64), if number == 1 { "" } else { "s" })
-}
-
 /// The sentences of an advice.
 #[must_use]
 pub fn advice_words(advice: &Advice) -> AdviceWords {
     let mut answer = vec![recommendation(advice), load(advice)];
+    answer.extend(not_counted(advice));
     answer.extend(too_short(advice));
     answer.extend(small_load(advice));
     answer.extend(advice.verdict.gains.iter().enumerate().map(|(place, of)| {
@@ -58,6 +55,11 @@ fn recommendation(advice: &Advice) -> String {
         bytes(advice.memory_bytes as f64)
     );
     match advice.verdict.reason {
+        _ if advice.holds_all => format!(
+            "Take any balancer, e.g. with {policy}, on {cluster}: all {} of the log's documents fit into the memory of every back-end, so that neither \
+             hashing nor locality saves reads once they are there.",
+            bytes(advice.facts.documents_bytes as f64)
+        ),
         VerdictReason::Locality => format!("Take {policy} on {cluster}."),
         VerdictReason::Hashing => format!(
             "Hash what is asked for ({policy}) on {cluster}. HAProxy or nginx will do: nothing was found that is surely better than hashing."
@@ -73,8 +75,13 @@ fn load(advice: &Advice) -> String {
     let peak = format!("{} requests/s", number(target.peak_rps));
     let what = match target.times_own_peak {
         _ if target.assumed => {
+            let why = if advice.facts.has_one_time {
+                "All times of the log are within one second, so no rate can be told from them, and nobody knows"
+            } else {
+                "The log has no times, so nobody knows"
+            };
             return format!(
-                "The log has no times, so nobody knows what is to be carried: the cluster serves {} requests/s at most, and at {peak} 99 of 100 \
+                "{why} what is to be carried: the cluster serves {} requests/s at most, and at {peak} 99 of 100 \
                  answers take less than {}.",
                 number(own.capacity_rps),
                 duration(own.peak_p99_s)
@@ -144,9 +151,14 @@ fn gain(advice: &Advice, of: &PolicyGain) -> String {
     let what = if over == advice.verdict.best_hashing { ", the best hashing" } else { "" };
     let mut text = format!("{policy} serves {} times as many requests/s as {over}{what}", interval(capacity));
     let of_other = advice.finals.iter().find(|figures| figures.policy == over);
-    text += &match of_other.filter(|other| other.capacity_rps < advice.target.peak_rps) {
-        Some(_) => format!(", which does not bear the peak on {}", back_ends(advice.backends)),
-        None => format!("; at the peak, answers take {} times as long with {over}", interval(response)),
+    text += &match response {
+        Some(response) => {
+            format!("; at the peak, answers take {} times as long with {over}", interval(response))
+        }
+        None if of_other.is_some_and(|other| advice.overloads(other)) => {
+            format!(", which does not bear the peak on {}", back_ends(advice.backends))
+        }
+        None => String::new(),
     };
     if advice.verdict.reason == VerdictReason::Hashing && over == advice.verdict.best_hashing {
         text += &format!(": neither is surely better in all, and {policy} is simpler");
@@ -173,10 +185,11 @@ fn undecided(advice: &Advice) -> Option<String> {
 /// What to think of one that was not taken.
 fn standing(of: PolicyGain) -> &'static str {
     let GainInterval { low, high, .. } = of.capacity;
-    match (low > WORTH, of.response.high < 1.0) {
+    match (low > WORTH, of.response.is_some_and(|response| response.high < 1.0)) {
         _ if high < 1.0 => "it is behind",
         _ if low > 0.995 && high < 1.005 => "no difference",
         (true, true) => "but at the peak its answers take longer",
+        (true, false) if of.response.is_none() => "but not surely better in all",
         (true, false) => "but not surely without longer answers at the peak",
         _ if low > 1.0 => "too little to pay for a change",
         _ => "within the uncertainty",
@@ -249,27 +262,6 @@ fn matters(advice: &Advice) -> Vec<String> {
     out
 }
 
-/// What becomes of the gains with warm memories.
-fn warm(advice: &Advice) -> Option<String> {
-    let outcome = advice.stress.iter().find(|outcome| outcome.condition == WARM)?;
-    let rps = |policy: &str| {
-        let place = CONTESTANTS.iter().position(|of| of.policy == policy)?;
-        outcome.values.get(place).copied().filter(|&rps| rps > 0.0)
-    };
-    let own = rps(advice.verdict.policy)?;
-    let times =
-        |over: &'static str| Some(format!("{:.2} times as many requests/s as {over}", own / rps(over)?));
-    let others =
-        [advice.verdict.best_hashing, BASELINE].into_iter().filter(|&over| over != advice.verdict.policy);
-    let gains: Vec<String> = others.filter_map(times).collect();
-    Some(format!(
-        "In a log many requests are the first for their document. With warm memories (the log a second time) {} serves {}. A site that runs for \
-         weeks is between that and the figures above.",
-        advice.verdict.policy,
-        gains.join(", and ")
-    ))
-}
-
 /// Where the log cannot judge as many back-ends as it should.
 fn too_short(advice: &Advice) -> Option<String> {
     let most = advice.most_backends;
@@ -285,58 +277,4 @@ fn too_short(advice: &Advice) -> Option<String> {
     (missing && most < MOST_BACKENDS).then(|| {
         format!("{requests} requests are too few to judge more than {most} back-ends, so no more were tried.")
     })
-}
-
-fn notes(advice: &Advice) -> Vec<String> {
-    let (facts, target) = (&advice.facts, advice.target);
-    let mut out = Vec::new();
-    if let Some(sampled) = advice.sampled {
-        out.push(format!(
-            "Of {} requests, {} were simulated: neighbours, the busiest minute among them. In a part of a log more requests are the first for their \
-             document than in all of it: so figures are too low, gains of locality rather too small, and memory that seems enough may be too little. \
-             A larger --sample is surer.",
-            count(facts.requests),
-            count(sampled)
-        ));
-    }
-    if let Some(idle_s) = target.idle_p99_s {
-        out.push(format!(
-            "A 99th percentile below {} cannot be had on this hardware: on an idle cluster it is {}, because of large documents and first \
-             requests. So the number of back-ends follows from the load alone.",
-            duration(target.p99_s),
-            duration(idle_s)
-        ));
-    }
-    if !advice.memory_steps.is_empty() && advice.memory_backends != advice.backends {
-        out.push(format!(
-            "Memory was tried on {}, as many as seemed to be needed before; the other figures are for {}.",
-            back_ends(advice.memory_backends),
-            back_ends(advice.backends)
-        ));
-    }
-    out.extend(warm(advice));
-    if facts.once_share >= 0.2 {
-        out.push(format!(
-            "{} of the requests ask for documents that nobody asks for again; no policy and no memory helps with these.",
-            percent(facts.once_share)
-        ));
-    }
-    if facts.top_share > 1.0 / advice.backends as f64 {
-        out.push(format!(
-            "{} gets {} of the requests, more than the part of one back-end; with hashing alone all of them go to one.",
-            facts.top_target,
-            percent(facts.top_share)
-        ));
-    }
-    if advice.own().capacity_rps > 0.99 * advice.network_rps {
-        out.push(format!(
-            "The networks are the limit: they send the answers to {} requests/s at most, whatever the policy (--network).",
-            number(advice.network_rps)
-        ));
-    }
-    out.push(
-        "Simulated, with costs of the hardware that was named: ratios are surer than absolute figures, and a trial on your servers is surer than both."
-            .to_owned(),
-    );
-    out
 }

@@ -28,6 +28,11 @@ pub(crate) fn is_header(line: &[u8]) -> bool {
     has_columns(line, b',')
 }
 
+/// Whether the line is such a header but for capital letters.
+pub(crate) fn is_header_in_capitals(line: &[u8]) -> bool {
+    !is_header(line) && is_header(&line.to_ascii_lowercase())
+}
+
 /// The name of what stands between the columns of a header in place of commas.
 pub(crate) fn other_separator(line: &[u8]) -> Option<&'static str> {
     [(b';', "semicolons"), (b'\t', "tabs"), (b'|', "bars")]
@@ -53,7 +58,12 @@ pub(crate) fn find_columns<'a>(
     names: impl Iterator<Item = &'a [u8]>,
 ) -> Result<[Option<usize>; 7], TraceError> {
     let mut places = [None; 7];
+    let mut capitals = "";
     for (place, name) in names.enumerate() {
+        let lower = name.trim_ascii().to_ascii_lowercase();
+        if lower != name.trim_ascii() && COLUMNS.iter().any(|column| column.as_bytes() == lower) {
+            capitals = "; names of columns are in lower case";
+        }
         let known = COLUMNS.iter().position(|column| column.as_bytes() == name.trim_ascii());
         if let Some(column) = known
             && places[column].replace(place).is_some()
@@ -68,7 +78,7 @@ pub(crate) fn find_columns<'a>(
         None => Ok(places),
         Some(missing) => Err(TraceError::Header {
             path: path.to_owned(),
-            reason: format!("column {} is missing", COLUMNS[missing]),
+            reason: format!("column {} is missing{capitals}", COLUMNS[missing]),
         }),
     }
 }

@@ -205,6 +205,16 @@ const NGINX_KEYS: KeyRoles = &[
     (FieldRole::Backend, &["upstream_addr"]),
 ];
 
+/// Those of servers, with their keys.
+pub(crate) static KNOWN: [(&FormatSpec, KeyRoles); 6] = [
+    (&PLIMSOLL, PLIMSOLL_KEYS),
+    (&CADDY, CADDY_KEYS),
+    (&TRAEFIK, TRAEFIK_KEYS),
+    (&CLOUDFLARE, CLOUDFLARE_KEYS),
+    (&ENVOY, ENVOY_KEYS),
+    (&NGINX, NGINX_KEYS),
+];
+
 /// Any keys.
 pub static JSON: FormatSpec = FormatSpec {
     format: Format::named("json"),

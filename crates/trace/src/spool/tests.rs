@@ -76,7 +76,7 @@ fn an_error_follows_the_records_before_it() {
 fn fields_tell_what_occurs() {
     let mut plain = records(1);
     plain[0] = Record { service_ns: 0, kind: RecordKind::Static, ..plain[0] };
-    assert_eq!(spool(&plain, 0).fields(), PresentFields::default());
-    let all = PresentFields { kind: true, class: true, service: true, client: true };
+    assert_eq!(spool(&plain, 0).fields(), RecordFields::default());
+    let all = RecordFields { kind: true, class: true, service: true, client: true };
     assert_eq!(spool(&records(20), 0).fields(), all);
 }

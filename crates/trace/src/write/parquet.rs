@@ -13,9 +13,8 @@ use parquet::schema::types::{Type, TypePtr};
 use super::requests::Requests;
 use super::sink::Sink;
 use crate::error::TraceError;
-use crate::spool::PresentFields;
 use crate::targets::TargetTable;
-use plimsoll_synth::{Record, RecordKind};
+use plimsoll_synth::{Record, RecordFields, RecordKind};
 
 /// Rows of a row group: what is held in memory at a time.
 const GROUP_ROWS: usize = 128 * 1024;
@@ -44,13 +43,13 @@ pub(crate) fn write(requests: Requests<'_>, sink: &mut Sink) -> Result<(), Trace
     }
 }
 
-fn open(fields: PresentFields, sink: &mut Sink) -> ParquetResult<SerializedFileWriter<&mut Sink>> {
+fn open(fields: RecordFields, sink: &mut Sink) -> ParquetResult<SerializedFileWriter<&mut Sink>> {
     let properties =
         WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     SerializedFileWriter::new(sink, schema(fields)?, Arc::new(properties))
 }
 
-fn schema(fields: PresentFields) -> ParquetResult<TypePtr> {
+fn schema(fields: RecordFields) -> ParquetResult<TypePtr> {
     let column = |name: &str, physical, logical, length: usize, digits: i32| {
         Type::primitive_type_builder(name, physical)
             .with_repetition(Repetition::REQUIRED)
@@ -86,7 +85,7 @@ fn schema(fields: PresentFields) -> ParquetResult<TypePtr> {
 fn write_group(
     writer: &mut SerializedFileWriter<&mut Sink>,
     rows: &[Record],
-    fields: PresentFields,
+    fields: RecordFields,
     targets: &TargetTable,
 ) -> ParquetResult<()> {
     let names = [

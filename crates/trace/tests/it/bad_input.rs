@@ -111,3 +111,39 @@ fn inputs_in_the_wrong_order() {
         &["log.1 line 1: time goes backwards by 99000 s", "name the oldest first"],
     );
 }
+
+#[test]
+fn a_wrong_format_that_was_named_is_told_what_the_content_looks_like() {
+    let common = "h - - [01/Jul/1995:00:00:01 +0000] \"GET / HTTP/1.0\" 200 1\n".repeat(9);
+    let combined = common.replace(" 1\n", " 1 \"-\" \"curl\"\n");
+    let csv = "time_s,target,size_bytes\n1,/a,2\n2,/b,3\n";
+    for (text, named, looks_like) in [
+        (common.as_str(), "csv", "common-log"),
+        (&common, "time-id-size", "common-log"),
+        (&combined, "haproxy", "combined-log"),
+        (csv, "common-log", "csv"),
+    ] {
+        let options = ReadOptions { format: Some(named.parse().unwrap()), ..ReadOptions::default() };
+        let text = message(load_bytes(text.as_bytes(), &options));
+        says(&text, &[&format!("; the content looks like {looks_like}")]);
+    }
+}
+
+#[test]
+fn names_of_columns_are_in_lower_case() {
+    let text = "Time_S,TARGET,Size_Bytes\n0.1,/a,100\n0.5,/b,200\n".to_owned();
+    says(&message(load_text(&text)), &["names the columns of a CSV, but not in lower case"]);
+    let options = ReadOptions { format: Some(formats::csv::FORMAT), ..ReadOptions::default() };
+    says(&message(load_bytes(text.as_bytes(), &options)), &["column time_s is missing", "are in lower case"]);
+}
+
+#[test]
+fn of_json_with_the_keys_of_a_server_the_value_is_named_that_cannot_be_used() {
+    let line = r#"{"msec":"1795468890.499","request_uri":"/index.html","status":200,"body_bytes_sent":"-5"}"#;
+    says(
+        &message(load_text(line)),
+        &["the keys of nginx-json", "body_bytes_sent cannot be used: size is negative"],
+    );
+    let line = line.replace("1795468890.499", "now").replace("-5", "5");
+    says(&message(load_text(&line)), &["the value of msec cannot be used: time is"]);
+}

@@ -49,6 +49,9 @@ fn log(advice: &Advice) -> String {
             number(mean),
             number(peak)
         ),
+        _ if facts.has_one_time => {
+            "; all its times are within one second, so no rate can be told from them".to_owned()
+        }
         _ => "; it has no times".to_owned(),
     };
     format!(

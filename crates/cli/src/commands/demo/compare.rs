@@ -158,18 +158,32 @@ fn lines(of: &ComparedCell) -> Vec<String> {
 fn in_words(compared: &[ComparedCell], told: Option<String>) -> String {
     let width = output::width();
     let mut table = cells_table(compared);
-    table.drop_columns(width);
+    let dropped = table.drop_columns(width);
     let mut text = format!("{}\n", table.to_text_within(width));
     let mut say = |line: &str| text += &output::wrapped(line, width.into(), 2);
-    say(
-        "req/s: measured; of best: share of the best system of the cell; miss%: disk reads per 100 requests; p99: response time that one request of \
-         100 exceeded; simulated: the simulator's req/s for the policy that stands for it, and its share of the best one there.",
-    );
+    say(&legend(&dropped));
     compared.iter().filter_map(verdict).for_each(|line| say(&line));
     if let Some(told) = told {
         text += &format!("\n{told}\n");
     }
     text
+}
+
+/// What the columns mean that were not dropped.
+fn legend(dropped: &[String]) -> String {
+    let all = [
+        ("req/s", "measured"),
+        ("of best%", "share of the best system of the cell"),
+        ("miss%", "disk reads per 100 requests"),
+        ("p99", "response time that one request of 100 exceeded"),
+        (
+            "simulated",
+            "the simulator's req/s for the policy that stands for it, and its share of the best one there",
+        ),
+    ];
+    let shown = all.iter().filter(|(title, _)| !dropped.iter().any(|other| other == title));
+    let meanings: Vec<String> = shown.map(|(title, meaning)| format!("{title}: {meaning}")).collect();
+    format!("{}.", meanings.join("; "))
 }
 
 fn write(args: &Args, out: &OutDir, compared: &[ComparedCell], setting: &[String]) -> Result<(), CliError> {
@@ -187,4 +201,17 @@ fn write(args: &Args, out: &OutDir, compared: &[ComparedCell], setting: &[String
     out.write(report)?;
     let all: Vec<String> = compared.iter().flat_map(lines).collect();
     output::write(&out.file(LINES), &(all.join("\n") + "\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_table_does_not_have_is_not_explained() {
+        assert!(legend(&[]).contains("; miss%: disk reads per 100 requests; p99: "));
+        let shorter = legend(&["miss%".to_owned(), "p99".to_owned()]);
+        assert!(shorter.starts_with("req/s: measured; of best%: ") && !shorter.contains("p99"), "{shorter}");
+        assert!(!shorter.contains("disk reads"), "{shorter}");
+    }
 }

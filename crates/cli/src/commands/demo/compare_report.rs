@@ -84,16 +84,25 @@ pub(super) fn verdict(of: &ComparedCell) -> Option<String> {
     let won = of.outcomes.iter().max_by(|a, b| measured_rps(a).total_cmp(&measured_rps(b)))?;
     let share = measured_rps(lost) / measured_rps(won);
     let simulated = lost.simulated_rps / best(of, |outcome| outcome.simulated_rps);
-    Some(format!(
-        "Cell {}, {}: {} served {} % of what {} did, the best ({} % of the best simulated); {}.",
-        of.cell.number,
-        of.cell.loser.words(),
-        lost.measured.system.name,
+    let names = [lost.measured.system.name, won.measured.system.name];
+    Some(sentence(of.cell, names, share, simulated))
+}
+
+/// The sentence on a cell in which what was meant to lose, the first of these, served this share of what the best one did, the second.
+fn sentence(cell: &CompareCell, [lost, won]: [&str; 2], share: f64, simulated: f64) -> String {
+    let (number, words, simulated) = (cell.number, cell.loser.words(), whole_percent(simulated));
+    if share >= 1.0 {
+        return format!(
+            "Cell {number}, {words}: not in this run, in which {lost} served the most ({simulated} % of the best simulated). It is meant to \
+             lose because {}.",
+            cell.why
+        );
+    }
+    format!(
+        "Cell {number}, {words}: {lost} served {} % of what {won} did, the best ({simulated} % of the best simulated); {}.",
         whole_percent(share),
-        won.measured.system.name,
-        whole_percent(simulated),
-        of.cell.why
-    ))
+        cell.why
+    )
 }
 
 fn plot(of: &ComparedCell) -> Plot {
@@ -120,4 +129,20 @@ pub(super) fn cells_report(compared: &[ComparedCell]) -> Report {
         .iter()
         .fold(Section::new("Cell by cell").two_columns(), |section, of| section.plot(plot(of)));
     report.section(plots).section(Section::new("All figures").explained_table(cells_table(compared)))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_experiments::compare::CELLS;
+
+    use super::*;
+
+    #[test]
+    fn who_was_to_lose_and_won_is_not_said_to_have_lost() {
+        let cell = CELLS.iter().find(|cell| cell.loser == CellLoser::LardR).unwrap();
+        let won = sentence(cell, ["lard_r"; 2], 1.0, 0.9);
+        assert!(won.contains("LARD/R loses: not in this run, in which lard_r served the most"), "{won}");
+        let lost = sentence(cell, ["lard_r", "lard_auto"], 0.7, 0.9);
+        assert!(lost.contains("lard_r served 70 % of what lard_auto did, the best (90 %"), "{lost}");
+    }
 }

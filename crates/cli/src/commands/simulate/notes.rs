@@ -1,12 +1,15 @@
 //! What `simulate` says of a run's setting.
 
-use plimsoll_policy::Thresholds;
+use plimsoll_policy::{Thresholds, Time};
 use plimsoll_report::Run;
+use plimsoll_report::format::duration;
 use plimsoll_sim::hardware::has_hardware;
+use plimsoll_sim::models::{adaptload, lard};
 use plimsoll_sim::{Arrivals, Dealing, LOAD_INFORMATION};
 use plimsoll_studies::Workload;
 use plimsoll_studies::scenario::{Admission, Scenario};
 use plimsoll_studies::spec::ScenarioSpec;
+use plimsoll_trace::{RecordKind, TraceError};
 
 use crate::input;
 
@@ -91,6 +94,49 @@ pub(super) fn load_use_warnings(spec: &ScenarioSpec) -> Vec<String> {
         }
     }
     out
+}
+
+/// Where a run ended before what was to happen in it.
+pub(super) fn too_late_warnings(spec: &ScenarioSpec, runs: &[Run]) -> Vec<String> {
+    let s = |at: Time| at.since(Time::ZERO).as_secs_f64();
+    let faults = spec.fault.iter().map(|fault| ("fault", s(fault.at)));
+    let spots = spec.hot_spot.iter().map(|spot| ("hot spot", s(spot.from)));
+    let Some(last) = runs.iter().max_by(|a, b| a.ended_s.total_cmp(&b.ended_s)) else { return Vec::new() };
+    let Some(first) = runs.iter().min_by(|a, b| a.ended_s.total_cmp(&b.ended_s)) else { return Vec::new() };
+    let told = |(what, at_s): (&str, f64)| {
+        let ended = match runs {
+            [one] => format!("the run ended at {} of simulated time", duration(one.ended_s)),
+            _ if last.ended_s < at_s => {
+                format!("all runs ended at {} of simulated time at the latest", duration(last.ended_s))
+            }
+            _ => {
+                format!("the run of {} ended at {} of simulated time", first.policy, duration(first.ended_s))
+            }
+        };
+        format!("{ended}, before the {what} at {at_s} s, which did not happen there")
+    };
+    faults.chain(spots).filter(|&(_, at_s)| first.ended_s < at_s).map(told).collect()
+}
+
+/// Where service times are to be drawn for requests that take none.
+pub(super) fn service_warning(
+    spec: &ScenarioSpec,
+    workload: &Workload,
+) -> Result<Option<String>, TraceError> {
+    const OF_DYNAMIC: [&str; 3] = [lard::SPEC.name, lard::GLOBAL_MEMORY_SPEC.name, adaptload::SPEC.name];
+    let model = spec.model.spec.name;
+    if spec.service.is_none() || spec.dynamic_share > 0.0 || !OF_DYNAMIC.contains(&model) {
+        return Ok(None);
+    }
+    for record in workload.trace.open()? {
+        if record?.kind == RecordKind::Dynamic {
+            return Ok(None);
+        }
+    }
+    Ok(Some(format!(
+        "--service changes nothing: on the model {model} only dynamic requests take a service time, and there are none; --dynamic-share makes \
+         some, and on the models fifo and apache all requests take one"
+    )))
 }
 
 /// Where so many requests are let in that every back-end can be above a policy's `t_high`: the policy then spreads targets as if it

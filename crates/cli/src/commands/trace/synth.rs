@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         }
         record
     });
-    let written = write_requests(&targets, records, destination.format, &destination.path);
+    let written = write_requests(&targets, workload.fields(), records, destination.format, &destination.path);
     if let Some(bar) = &bar {
         bar.finish();
     }

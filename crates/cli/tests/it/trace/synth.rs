@@ -151,3 +151,27 @@ fn workloads_are_listed() {
     let wrote = stdout(&["synth", "poisson_exp", "--requests", "5000", "--to", &file]);
     assert!(wrote.contains("Wrote 5,000 requests") && !wrote.contains("Published"), "{wrote}");
 }
+
+#[test]
+fn what_is_written_has_all_fields_that_a_conversion_has() {
+    let scratch = Scratch::new();
+    for (name, columns) in [
+        ("fine_grain", ",service_s,client"),
+        ("poisson_exp", ",service_s"),
+        ("worldcup66", ",kind"),
+        ("chess", ""),
+    ] {
+        for ending in ["csv", "parquet"] {
+            let [made, converted] =
+                ["made", "converted"].map(|of| scratch.name(&format!("{name}-{of}.{ending}")));
+            stdout(&["synth", name, "--requests", "60000", "--to", &made]);
+            stdout(&["convert", &format!("synth:{name},requests=60000"), "--to", &converted]);
+            let [made, converted] = [made, converted].map(|file| std::fs::read(file).unwrap());
+            assert_eq!(made, converted, "{name} as {ending}");
+            if ending == "csv" {
+                let head = format!("time_s,target,size_bytes{columns}");
+                assert!(made.starts_with(head.as_bytes()), "{name}: {head}");
+            }
+        }
+    }
+}
