@@ -208,8 +208,11 @@ impl BackendPool {
     pub(crate) fn bad_sign(&self, backend: &Arc<Backend>, why: &dyn fmt::Display, doubtful: bool) {
         let worsened = backend.bad_sign(self.config.load().health.fall, doubtful);
         if worsened.is_some() && self.is_there(backend) {
-            if worsened == Some(Worsened::WentDown) {
-                tracing::warn!(backend = &*backend.name, %why, "back-end is down");
+            let name = &*backend.name;
+            match (worsened, doubtful) {
+                (Some(Worsened::WentDown), _) => tracing::warn!(backend = name, %why, "back-end is down"),
+                (_, true) => tracing::info!(backend = name, %why, "back-end is down, perhaps busy"),
+                (_, false) => tracing::warn!(backend = name, %why, "back-end is down for certain"),
             }
             self.any_doubtful.fetch_or(doubtful, Ordering::Relaxed);
             self.health_changed(backend);

@@ -45,7 +45,8 @@ impl BackendPool {
         let backends = self.backends.load();
         let ejected = backends.iter().filter(|b| !b.is_retired() && b.is_ejected()).count();
         let may = ejected < most_ejected(&backends, &config.ejection);
-        if !may || !self.dispatch.others_can_do_without(backend.id) || backend.is_ejected() {
+        let others = self.dispatch.others_can_do_without(backend.id);
+        if !may || !others || backend.is_ejected() || backend.is_doubtful() {
             return;
         }
         match slow {
@@ -124,12 +125,19 @@ impl BackendPool {
         for backend in ejected.drain(..beyond) {
             self.readmit(backend, now, "the share of ejected ones has become too large");
         }
-        let bare = if ejected.is_empty() { PartitionSet::NONE } else { self.dispatch.bare() };
-        if bare != PartitionSet::NONE {
-            let is_wanted = |b: &Backend| self.dispatch.held(b.id).and(bare) != PartitionSet::NONE;
+        // Rather one that has failed requests than one that answers nothing in time.
+        let is_bare = !ejected.is_empty()
+            && (self.dispatch.bare() != PartitionSet::NONE || self.any_doubtful.load(Ordering::Relaxed));
+        if is_bare {
+            let served = self.served(&backends);
+            let is_wanted = |b: &Backend| {
+                let held = self.dispatch.held(b.id);
+                held.and(served) != held
+            };
             for backend in ejected.extract_if(.., |b| b.is_able() && self.has_weight(b) && is_wanted(b)) {
                 self.readmit(backend, now, "no other one takes requests");
             }
+            self.settle_doubtful();
         }
         self.any_ejected.store(!ejected.is_empty(), Ordering::Relaxed);
     }
@@ -145,7 +153,7 @@ impl BackendPool {
         self.dispatch.inspect_members(|i| i.view.weight(backend.id) != Weight::ZERO)
     }
 
-    fn lock_ejecting(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_ejecting(&self) -> MutexGuard<'_, ()> {
         self.ejecting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -42,7 +42,7 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
     tokio::time::sleep(first).await;
     loop {
         let config = pool.config.load_full();
-        let up = backend.health() != Health::Down;
+        let up = backend.health() != Health::Down && !backend.is_doubtful();
         let probe = match &config.health.probe {
             // Without probes, only a back-end that refused connections is checked, so that it can come back.
             HealthProbe::None if up => None,
@@ -58,6 +58,7 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
             match &result {
                 Ok(()) => {
                     excused = 0;
+                    backend.set_blocked(false);
                     pool.good_sign(&backend);
                 }
                 Err(error) if local => tracing::warn!(backend = &*backend.name, %error, "cannot check"),
@@ -66,9 +67,11 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
                     if answers != backend.answers() && (is_guess(probe) || excused < MOST_EXCUSED) =>
                 {
                     excused += 1;
+                    backend.set_blocked(false);
                 }
                 Err(why) => {
                     excused = 0;
+                    backend.set_blocked(matches!(why, BadCheck::TimedOut(_)));
                     pool.bad_sign(&backend, why, why.is_doubtful(probe));
                 }
             }

@@ -17,8 +17,10 @@ pub(crate) fn raw_line(head: &[u8], http2: bool) -> Option<RequestLine<'_>> {
     let line = head[..end].strip_suffix(b"\r").unwrap_or(&head[..end]);
     let mut parts = line.split(|&b| b == b' ');
     let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
-    let version = std::str::from_utf8(version).ok().filter(|version| version.starts_with("HTTP/"))?;
-    let is_whole = parts.next().is_none() && !method.is_empty() && !target.is_empty() && version.len() == 8;
+    let is_version = matches!(version, [b'H', b'T', b'T', b'P', b'/', a, b'.', b]
+        if a.is_ascii_digit() && b.is_ascii_digit());
+    let version = std::str::from_utf8(version).ok().filter(|_| is_version)?;
+    let is_whole = parts.next().is_none() && !method.is_empty() && !target.is_empty();
     let version = if http2 { "HTTP/2.0" } else { version };
     is_whole.then_some(RequestLine { method, target, version })
 }

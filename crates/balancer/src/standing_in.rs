@@ -1,5 +1,6 @@
 //! Which back-ends in doubt take requests: those of which no other one could take the place.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::backend::Backend;
@@ -13,13 +14,29 @@ impl BackendPool {
         if !self.any_doubtful.load(Ordering::Relaxed) {
             return;
         }
+        // Who looks last has seen most.
+        let _one = self.lock_ejecting();
+        self.settle_doubtful();
+    }
+
+    /// The partitions of which a back-end takes requests that is neither ejected nor in doubt.
+    pub(crate) fn served(&self, backends: &[Arc<Backend>]) -> PartitionSet {
+        let takes =
+            |b: &&Arc<Backend>| !b.is_retired() && b.is_able() && !b.is_ejected() && self.has_weight(b);
+        backends
+            .iter()
+            .filter(takes)
+            .fold(PartitionSet::NONE, |served, b| served.with(self.dispatch.held(b.id)))
+    }
+
+    /// The same, by whom holds the lock.
+    pub(crate) fn settle_doubtful(&self) {
+        // Whoever comes to be in doubt from here on sets it again.
+        self.any_doubtful.store(false, Ordering::SeqCst);
         let backends = self.backends.load();
-        let there: Vec<&Backend> = backends.iter().map(|b| &**b).filter(|b| !b.is_retired()).collect();
-        let takes = |b: &&&Backend| b.is_able() && !b.is_ejected() && self.has_weight(b);
-        let served = there.iter().filter(takes).map(|b| self.dispatch.held(b.id));
-        let served = served.fold(PartitionSet::NONE, PartitionSet::with);
+        let served = self.served(&backends);
         let mut any = false;
-        for backend in there.into_iter().filter(|b| b.is_doubtful()) {
+        for backend in backends.iter().filter(|b| !b.is_retired() && b.is_doubtful()) {
             any = true;
             let held = self.dispatch.held(backend.id);
             let alone = held.and(served) != held && !backend.is_drained() && self.has_weight(backend);
@@ -33,6 +50,6 @@ impl BackendPool {
                 self.pass_health(backend);
             }
         }
-        self.any_doubtful.store(any, Ordering::Relaxed);
+        self.any_doubtful.fetch_or(any, Ordering::Relaxed);
     }
 }

@@ -174,9 +174,13 @@ async fn work(service: Rc<ConnectionService<Mechanisms>>, mut inbox: mpsc::Unbou
 
 /// Ends the requests that are under way, each with a record, and with an answer where none had begun.
 async fn cut(worker: &Worker) {
-    worker.deadlines.stop_serving();
     let end = Instant::now() + CUT_GRACE;
-    while worker.deadlines.is_serving() && Instant::now() < end {
+    loop {
+        // Also those whose head has come since.
+        worker.deadlines.stop_serving();
+        if !worker.deadlines.is_serving() || Instant::now() >= end {
+            break;
+        }
         // Connections by HTTP/2 get the time to send what their streams have written.
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -16,6 +16,8 @@ pub(super) struct BackendCondition {
     pub(super) lapses: AtomicU32,
     /// Whether it is in doubt: what the tracker says, without its lock.
     pub(super) doubtful: AtomicBool,
+    /// Its checks time out, and it answers nobody: it may wait for the next request of a connection that is kept.
+    pub(super) blocked: AtomicBool,
     tracker: Mutex<Tracker>,
 }
 
@@ -26,6 +28,8 @@ impl BackendCondition {
             up,
             good: 0,
             bad: 0,
+            of_kind: 0,
+            last_doubtful: false,
             doubt: None,
             drained: false,
             keeps_sessions: false,
@@ -35,6 +39,7 @@ impl BackendCondition {
             turns: AtomicU32::new(u32::from(!up)),
             lapses: AtomicU32::new(0),
             doubtful: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
             tracker: Mutex::new(tracker),
         }
     }
@@ -50,6 +55,9 @@ pub(super) struct Tracker {
     pub(super) up: bool,
     pub(super) good: u32,
     pub(super) bad: u32,
+    /// Bad signs in a row that are all doubtful, or all certain, as the last one was.
+    pub(super) of_kind: u32,
+    pub(super) last_doubtful: bool,
     /// Set while it is down and in doubt.
     pub(super) doubt: Option<Doubt>,
     pub(super) drained: bool,

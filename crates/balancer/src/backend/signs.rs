@@ -6,7 +6,7 @@
 //! down for certain what is under way there fails at once, and can be tried elsewhere
 //! in doubt         it may be busy with what is under way there, which therefore goes on; of that, a request that may be repeated goes
 //!                  elsewhere, once. It takes new requests only while it stands in: where no other back-end takes any. Its idle connections
-//!                  are closed: it may serve them one after the other.
+//!                  are closed while it answers nobody: it may serve them one after the other.
 //! ```
 
 use std::sync::MutexGuard;
@@ -45,7 +45,7 @@ impl Backend {
     /// Counts a good sign; the new health when it changed.
     pub(crate) fn good_sign(&self, rise: u32) -> Option<Health> {
         let mut tracker = self.tracker();
-        tracker.bad = 0;
+        (tracker.bad, tracker.of_kind) = (0, 0);
         tracker.good = tracker.good.saturating_add(1);
         if self.address.is_err() || tracker.up || tracker.good < rise {
             return None;
@@ -64,10 +64,14 @@ impl Backend {
         let mut tracker = self.tracker();
         tracker.good = 0;
         tracker.bad = tracker.bad.saturating_add(1);
+        tracker.of_kind =
+            if tracker.last_doubtful == doubtful { tracker.of_kind.saturating_add(1) } else { 1 };
+        tracker.last_doubtful = doubtful;
+        let is_of_cause = tracker.doubt.is_some() == doubtful;
         let worsened = match tracker.up {
             true if tracker.bad < fall => return None,
             true => Worsened::WentDown,
-            false if tracker.doubt.is_some() == doubtful || self.address.is_err() => return None,
+            false if is_of_cause || tracker.of_kind < fall || self.address.is_err() => return None,
             false => Worsened::OtherCause,
         };
         tracker.up = false;
@@ -96,13 +100,24 @@ impl Backend {
         let Some(before) = tracker.doubt else { return false };
         let now = if alone { Doubt::StandsIn } else { Doubt::LeftOut };
         tracker.doubt = Some(now);
-        if alone && before != now {
+        let was_ejected = alone && tracker.ejection.is_ejected();
+        if was_ejected {
             tracker.ejection.clear();
         }
         if !alone && before != now {
             self.condition.lapses.fetch_add(1, Ordering::Relaxed);
         }
-        before != now
+        before != now || was_ejected
+    }
+
+    /// Its checks time out, and it has answered nobody meanwhile; or that is over.
+    pub(crate) fn set_blocked(&self, blocked: bool) {
+        self.condition.blocked.store(blocked, Ordering::Relaxed);
+    }
+
+    /// Whether it may wait for the next request of a connection that is kept.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.is_doubtful() && self.condition.blocked.load(Ordering::Relaxed)
     }
 
     pub(super) fn tracker(&self) -> MutexGuard<'_, Tracker> {

@@ -35,6 +35,15 @@ fn one_in_doubt_takes_requests_only_where_it_has_to() {
 }
 
 #[test]
+fn the_cause_changes_after_as_many_signs_of_the_other_kind() {
+    let b = backend();
+    assert_eq!((b.bad_sign(2, true), b.bad_sign(2, true)), (None, Some(Worsened::WentDown)));
+    assert_eq!((b.bad_sign(2, false), b.bad_sign(2, true), b.bad_sign(2, false)), (None, None, None));
+    assert!(b.is_doubtful());
+    assert_eq!((b.bad_sign(2, false), b.is_doubtful()), (Some(Worsened::OtherCause), false));
+}
+
+#[test]
 fn a_drained_backend_comes_back_drained() {
     let b = backend();
     assert_eq!(b.set_drained(true), Health::Draining);

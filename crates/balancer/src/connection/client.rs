@@ -222,16 +222,16 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
                 Ok(head) => head,
                 Err(refusal) => return self.refuse_head(refusal, scratch).await,
             };
-        if let Some(peers) = &self.service.worker.shared.peers {
-            // This front-end or a peer has placed it; passing it on again could loop for ever.
-            if !mark_placed(peers.local(), &mut scratch.head) {
-                return self.answer_by_route(&head, (PLACED, None), scratch, received).await;
-            }
-        }
+        let peers = self.service.worker.shared.peers.as_ref();
+        // This front-end or a peer has placed it; passing it on again could loop for ever.
+        let is_placed = peers.is_some_and(|peers| !mark_placed(peers.local(), &mut scratch.head));
         let answer = routing.as_ref().and_then(|routing| self.enter(routing, &head, &scratch.head));
         drop(routing);
         self.keep_raw(&scratch.input.data()[..length], &mut head);
         scratch.input.consume(length);
+        if is_placed {
+            return self.answer_by_route(&head, (PLACED, None), scratch, received).await;
+        }
         if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
             && length > most
         {

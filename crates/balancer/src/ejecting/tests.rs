@@ -134,3 +134,28 @@ fn only_one_that_may_take_requests_is_tried() {
     shared.end_trial(&backend, number, TrialEnd::Answered, due);
     assert_eq!(ejected(&shared), [false; 3]);
 }
+
+#[test]
+fn one_that_has_failed_requests_is_better_than_one_that_answers_nothing_in_time() {
+    let doubt = |shared: &FrontEndShared, index| {
+        (0..2).for_each(|_| shared.bad_sign(&shared.nth(index), &"a test", true));
+    };
+    let (shared, _) = with_ejected(1, "time = \"1h\"\n");
+    doubt(&shared, 1);
+    assert_eq!(ejected(&shared), [true, false, false], "the third one takes requests");
+    doubt(&shared, 2);
+    assert_eq!(ejected(&shared), [false; 3]);
+    assert_eq!([1, 2].map(|index| shared.nth(index).stands_in()), [false; 2]);
+    // Once that one is in doubt as well, all have to do.
+    doubt(&shared, 0);
+    assert_eq!([0, 1, 2].map(|index| shared.nth(index).stands_in()), [true; 3]);
+    // They are not ejected, whatever they fail.
+    fail(&shared, 0, Instant::now());
+    assert_eq!(ejected(&shared), [false; 3]);
+    // One that has no weight is no help to them, and one that answers is.
+    (0..2).for_each(|_| shared.good_sign(&shared.nth(2)));
+    assert_eq!([0, 1, 2].map(|index| shared.nth(index).stands_in()), [false; 3]);
+    shared.dispatch.set_weight(BackendId::new(2), Weight::ZERO);
+    shared.look_after_ejected(Instant::now());
+    assert_eq!([0, 1].map(|index| shared.nth(index).stands_in()), [true; 2]);
+}

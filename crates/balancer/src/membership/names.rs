@@ -170,9 +170,9 @@ fn member_of(config: &Config, b: &BackendConfig, address: SocketAddr, weight: We
     }
 }
 
-/// Whether a back-end takes no new requests, be it that it keeps its sessions.
+/// Whether a back-end takes no new requests, be it that it keeps its sessions, or only stands in.
 fn takes_none(backend: &Backend) -> bool {
-    backend.health() != Health::Up || backend.is_drained()
+    backend.health() != Health::Up || backend.is_drained() || backend.is_doubtful()
 }
 
 /// Looks names up again and again, has their addresses as back-ends, and `changed` told of each change.

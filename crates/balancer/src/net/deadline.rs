@@ -29,6 +29,8 @@ pub(crate) enum Fired {
     TimedOut,
     /// The back-end that was watched is down.
     BackendDown,
+    /// It is in doubt, and takes no requests.
+    InDoubt,
     /// The front-end stops and does not wait any longer.
     Stopped,
     /// Another client needs the connection's place.
@@ -46,9 +48,12 @@ pub(crate) struct WatchedBackend {
 }
 
 impl WatchedBackend {
-    fn is_lost(&self) -> bool {
-        let is_left_out = |before| self.backend.lapses() != before;
-        self.backend.went_down_since(self.turns) || self.lapses.is_some_and(is_left_out)
+    /// Why it is not to be waited for any longer.
+    fn lost(&self) -> Option<Fired> {
+        if self.backend.went_down_since(self.turns) {
+            return Some(Fired::BackendDown);
+        }
+        self.lapses.filter(|&before| self.backend.lapses() != before).map(|_| Fired::InDoubt)
     }
 }
 
@@ -60,8 +65,10 @@ struct DeadlineEntry {
     fired: Option<Fired>,
     /// Between two requests.
     idle: bool,
-    /// There is the head of a request, and it has not been answered.
+    /// There is the head of a request, and its connection is not idle again.
     serving: bool,
+    /// It was told that the front-end stops.
+    told: bool,
     /// Since when a request's head or small body is waited for, in milliseconds; `None` while there is a whole one.
     incomplete_since_ms: Option<u64>,
 }
@@ -101,8 +108,8 @@ impl Deadlines {
             entry.due_ms = entry.due_ms.saturating_add(late_ms);
             if entry.due_ms <= now_ms {
                 entry.fire(Fired::TimedOut);
-            } else if entry.watched.as_ref().is_some_and(WatchedBackend::is_lost) {
-                entry.fire(Fired::BackendDown);
+            } else if let Some(why) = entry.watched.as_ref().and_then(WatchedBackend::lost) {
+                entry.fire(why);
             }
         }
     }
@@ -143,13 +150,23 @@ impl Deadlines {
     }
 
     fn stop(&self, which: impl Fn(&DeadlineEntry) -> bool) {
-        for (_, entry) in self.entries.borrow_mut().iter_mut().filter(|(_, e)| which(e)) {
+        for (_, entry) in self.entries.borrow_mut().iter_mut().filter(|(_, e)| which(e) && !e.told) {
+            entry.told = true;
+            // A time that was over before may have been waited for by nobody.
+            entry.fired = None;
             entry.fire(Fired::Stopped);
         }
     }
 }
 
 impl DeadlineEntry {
+    /// Wakes this task when it fires.
+    fn wakes(&mut self, cx: &Context<'_>) {
+        if !self.waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+            self.waker = Some(cx.waker().clone());
+        }
+    }
+
     fn fire(&mut self, why: Fired) {
         if self.fired.is_none() {
             self.fired = Some(why);
@@ -191,7 +208,7 @@ impl Deadline {
         let mut entries = self.all.entries.borrow_mut();
         let entry = &mut entries[self.key];
         entry.idle = idle;
-        entry.serving = false;
+        (entry.serving, entry.told) = (false, false);
         if entry.fired == Some(Fired::Stopped) {
             entry.fired = None;
         }
@@ -214,7 +231,10 @@ impl Deadline {
 
     /// Whether the front-end does not wait any longer. Wakes this task when that comes.
     pub(crate) fn is_stopped(&self, cx: &Context<'_>) -> bool {
-        self.poll_fired(cx) == Poll::Ready(Fired::Stopped)
+        let mut entries = self.all.entries.borrow_mut();
+        let entry = &mut entries[self.key];
+        entry.wakes(cx);
+        entry.fired == Some(Fired::Stopped)
     }
 
     /// Sets whether a request's head, or the rest of a small body, is waited for. What was there when the connection was to
@@ -234,12 +254,24 @@ impl Deadline {
         self.all.entries.borrow_mut()[self.key].watched = Some(watched);
     }
 
+    /// Goes on waiting for the back-end that is watched, though it is in doubt.
+    pub(crate) fn stay(&self) {
+        let mut entries = self.all.entries.borrow_mut();
+        let entry = &mut entries[self.key];
+        if let Some(watched) = &mut entry.watched {
+            watched.lapses = None;
+        }
+        if entry.fired == Some(Fired::InDoubt) {
+            entry.fired = None;
+        }
+    }
+
     /// Watches no back-end any longer.
     pub(crate) fn unwatch(&self) {
         let mut entries = self.all.entries.borrow_mut();
         let entry = &mut entries[self.key];
         entry.watched = None;
-        if entry.fired == Some(Fired::BackendDown) {
+        if matches!(entry.fired, Some(Fired::BackendDown | Fired::InDoubt)) {
             entry.fired = None;
         }
     }
@@ -262,9 +294,7 @@ impl Deadline {
         if let Some(fired) = entry.fired {
             return Poll::Ready(fired);
         }
-        if !entry.waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
-            entry.waker = Some(cx.waker().clone());
-        }
+        entry.wakes(cx);
         Poll::Pending
     }
 }
@@ -303,6 +333,7 @@ mod tests {
         let all = Deadlines::new();
         let (waits, busy) = (all.add(), all.add());
         busy.set_serving();
+        all.entries.borrow_mut()[busy.key].fire(Fired::TimedOut);
         all.stop_serving();
         let cx = Context::from_waker(Waker::noop());
         assert_eq!((busy.is_stopped(&cx), waits.is_stopped(&cx)), (true, false));

@@ -7,9 +7,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use plimsoll_config::{CompressionConfig, ContentCoding};
+use plimsoll_config::{CompressionConfig, Config, ContentCoding};
 
 use super::coder::Coder;
+use crate::http::Framing;
+use crate::http::response::ResponseHead;
+use crate::mechanism::carry::Failure;
 use crate::metrics::CompressionCounts;
 use crate::shared::FrontEndShared;
 
@@ -138,6 +141,19 @@ impl Drop for Compressor {
         }
         idle.extend(self.coder.take().and_then(IdleCoder::reset));
     }
+}
+
+/// What compresses the content of a response, where there is such.
+pub(super) fn compressor(
+    (head, config): (&ResponseHead, &Config),
+    compressors: &Rc<Compressors>,
+) -> Result<Option<Compressor>, Failure> {
+    let (Some(coding), Some(config)) = (head.coding, &config.compression) else { return Ok(None) };
+    if head.framing == Framing::None {
+        return Ok(None);
+    }
+    let taken = compressors.take(coding, config.level);
+    taken.map(Some).map_err(|_| Failure::OverLimit("there is no memory to compress it"))
 }
 
 #[cfg(test)]

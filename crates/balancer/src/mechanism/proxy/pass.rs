@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use plimsoll_config::Config;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::compress::{Compressor, Compressors};
+use super::compress::{Compressors, compressor};
 use super::pool::BackendConnection;
 use super::relay::Relay;
 use super::relay_failed::RelayFailed;
@@ -153,19 +153,6 @@ fn over(head: ResponseHead, content: PassedContent) -> Answered {
     Answered { head, content, keep_client: false, keep_backend: false }
 }
 
-/// What compresses the content of a response, where there is such.
-fn compressor(
-    (head, config): (&ResponseHead, &Config),
-    compressors: &Rc<Compressors>,
-) -> Result<Option<Compressor>, Failure> {
-    let (Some(coding), Some(config)) = (head.coding, &config.compression) else { return Ok(None) };
-    if head.framing == Framing::None {
-        return Ok(None);
-    }
-    let taken = compressors.take(coding, config.level);
-    taken.map(Some).map_err(|_| Failure::OverLimit("there is no memory to compress it"))
-}
-
 /// There is an answer: a trial does not take as long as the client takes it.
 fn end_trial(trial: &mut Option<BackendTrial>) {
     if let Some(trial) = trial.take() {
@@ -239,12 +226,17 @@ impl Waiting<'_> {
                     Err(Fired::TimedOut) => {
                         return Err(Failure::ClientTimeout { content: PassedContent::default() });
                     }
-                    Err(Fired::Stopped) => return Err(Failure::Stopped),
+                    Err(Fired::Stopped) if written == 0 => return Err(Failure::Stopped),
                     _ => return Err(Failure::ClientGone),
                 }
             }
         }
         Err(Failure::OverLimit("too many interim responses"))
+    }
+
+    /// Whether the request could be sent to another back-end now.
+    fn has_retry(&self) -> bool {
+        self.worker.shared.in_pool(self.head.pool, |pool| pool.retries().left > 0).unwrap_or(false)
     }
 
     /// How the response is compressed.
@@ -308,6 +300,10 @@ impl Waiting<'_> {
                 }
                 Ok(Err(failure)) => return Err(failure),
                 Err(Fired::Stopped) => return Err(Failure::Stopped),
+                Err(Fired::InDoubt) if response.is_empty() && self.has_retry() => {
+                    return Err(Failure::BackendDown);
+                }
+                Err(Fired::InDoubt) => self.deadline.stay(),
                 Err(Fired::BackendDown) if response.is_empty() => return Err(Failure::BackendDown),
                 Err(Fired::BackendDown) => return Err(Failure::BadResponse("a head that was cut off")),
                 Err(Fired::TimedOut) if waits_for_client(upload, asked_ms) && !stalling.is_stalled() => {

@@ -86,7 +86,7 @@ impl<B: BackendIo> Pool<B> {
         let backend = &connection.backend;
         if !connection.stream.is_reusable()
             || backend.is_retired()
-            || backend.is_doubtful()
+            || backend.is_blocked()
             || backend.waiting.load(Ordering::Relaxed) > 0
         {
             return;
@@ -110,7 +110,7 @@ impl<B: BackendIo> Pool<B> {
         let is_kept = |idle: &Idle<B>| {
             idle.connection.stream.is_open(false)
                 && !idle.connection.backend.is_retired()
-                && !idle.connection.backend.is_doubtful()
+                && !idle.connection.backend.is_blocked()
                 && now_ms.saturating_sub(idle.since_ms) < most_ms
         };
         self.idle.borrow_mut().retain(|_, stack| {

@@ -1,5 +1,6 @@
 //! Each refusal counts under its reason.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use plimsoll_testkit::{Why, pace};
@@ -192,4 +193,22 @@ fn a_body_that_does_not_come() {
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf");
     assert_eq!(client.response("POST").status(), 408);
     counts(&rig, "body_timeout", &mut 0.0);
+}
+
+#[test]
+fn what_was_placed_already_is_refused_once() {
+    let (one, other) = (Origin::echo(), Origin::echo());
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    std::fs::write(&key, "ab".repeat(32)).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let tables = format!(
+        "[policy]\nname = \"adaptload\"\n[peers]\nname = \"a\"\nlocal = \"b0\"\naddress = \"127.0.0.1:0\"\n\
+         key_file = {key:?}\nothers = [\"b=127.0.0.1:1\"]\n"
+    );
+    let rig = Rig::new(&[&one, &other], &tables);
+    let mut client = rig.client();
+    client.send("GET /x HTTP/1.1\r\nHost: a\r\nPlimsoll-Placed-By: other\r\n\r\n");
+    assert_eq!(client.response("GET").status(), 508);
+    assert_eq!(client.get("/y").status(), 200, "the next request is another one");
 }
