@@ -140,8 +140,8 @@ fn posts_do_not_go_on_connections_that_may_be_closing() {
         origin.connections()
     };
     assert_eq!(ask(&post("/"), "POST"), 1);
-    pace(Duration::from_millis(800), Why::TimeIsUp);
+    pace(Duration::from_millis(1500), Why::TimeIsUp);
     assert_eq!(ask(&get("/"), "GET"), 1, "what can be repeated takes a kept one");
-    pace(Duration::from_millis(800), Why::TimeIsUp);
+    pace(Duration::from_millis(1500), Why::TimeIsUp);
     assert_eq!(ask(&post("/"), "POST"), 2);
 }
