@@ -229,7 +229,7 @@ impl BackendPool {
         // Before dispatch hears that it is down: its policy would forget what it knows of it.
         self.look_after_doubtful();
         self.pass_health(backend);
-        self.look_after_ejected(Instant::now());
+        self.readmit_those_due(Instant::now());
     }
 
     /// Tells dispatch how a back-end is. Whoever comes last with two changes at once tells the later one.

@@ -99,6 +99,11 @@ impl BackendPool {
     /// and whenever something has changed.
     pub(crate) fn look_after_ejected(&self, now: Instant) {
         self.look_after_doubtful();
+        self.readmit_those_due(now);
+    }
+
+    /// The same, where back-ends in doubt have been looked after.
+    pub(crate) fn readmit_those_due(&self, now: Instant) {
         if self.any_ejected.load(Ordering::Relaxed) {
             let _one = self.lock_ejecting();
             self.settle(now);
@@ -130,11 +135,7 @@ impl BackendPool {
             && (self.dispatch.bare() != PartitionSet::NONE || self.any_doubtful.load(Ordering::Relaxed));
         if is_bare {
             let served = self.served(&backends);
-            let is_wanted = |b: &Backend| {
-                let held = self.dispatch.held(b.id);
-                held.and(served) != held
-            };
-            for backend in ejected.extract_if(.., |b| b.is_able() && self.has_weight(b) && is_wanted(b)) {
+            for backend in ejected.extract_if(.., |b| b.is_able() && self.is_wanted(b, served)) {
                 self.readmit(backend, now, "no other one takes requests");
             }
             self.settle_doubtful();

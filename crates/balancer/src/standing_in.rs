@@ -29,7 +29,13 @@ impl BackendPool {
             .fold(PartitionSet::NONE, |served, b| served.with(self.dispatch.held(b.id)))
     }
 
-    /// The same, by whom holds the lock.
+    /// Whether a back-end holds a partition of which none of those takes requests.
+    pub(crate) fn is_wanted(&self, backend: &Backend, served: PartitionSet) -> bool {
+        let held = self.dispatch.held(backend.id);
+        held.and(served) != held && self.has_weight(backend)
+    }
+
+    /// The same as [`Self::look_after_doubtful`], by whom holds the lock.
     pub(crate) fn settle_doubtful(&self) {
         // Whoever comes to be in doubt from here on sets it again.
         self.any_doubtful.store(false, Ordering::SeqCst);
@@ -38,8 +44,7 @@ impl BackendPool {
         let mut any = false;
         for backend in backends.iter().filter(|b| !b.is_retired() && b.is_doubtful()) {
             any = true;
-            let held = self.dispatch.held(backend.id);
-            let alone = held.and(served) != held && !backend.is_drained() && self.has_weight(backend);
+            let alone = !backend.is_drained() && self.is_wanted(backend, served);
             if backend.stand_in(alone) {
                 if alone {
                     tracing::warn!(

@@ -34,7 +34,6 @@ const PLACED: RequestRefusal = RequestRefusal::of(
     "the request was placed already: the address of a back-end leads to a front-end beside this one",
 );
 
-const NO_BODY: RequestRefusal = RequestRefusal::of(408, "the request body took too long");
 const BODY_TOO_LARGE: RequestRefusal = RequestRefusal::of(413, "the request's body is larger than allowed");
 
 pub(super) struct Client<'a, M, C: ClientIo> {
@@ -345,8 +344,8 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         let no_body = read.err()?;
         let refusal = match no_body {
             NoBody::Gone => None,
-            NoBody::TooSlow => Some(NO_BODY),
-            NoBody::MadeRoom => Some(NO_BODY.because(RefusalReason::MadeRoom)),
+            NoBody::TooSlow => Some(RequestRefusal::BODY_TOO_SLOW),
+            NoBody::MadeRoom => Some(RequestRefusal::BODY_TOO_SLOW.because(RefusalReason::MadeRoom)),
             NoBody::Stopped => Some(request::STOPPING),
         };
         let (worker, client) = (&self.service.worker, &self.accepted.peer_text);

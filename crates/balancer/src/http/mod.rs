@@ -63,6 +63,8 @@ pub(crate) struct RequestRefusal {
 }
 
 impl RequestRefusal {
+    pub(crate) const BODY_TOO_SLOW: Self = Self::of(408, "the request body took too long");
+
     pub(crate) const fn bad_request(why: &'static str) -> Self {
         Self::of(400, why)
     }

@@ -9,18 +9,17 @@ use super::target_form::TargetForm;
 /// Why a head that is not understood is refused.
 pub(super) fn refusal(error: httparse::Error, head: &[u8]) -> RequestRefusal {
     match error {
-        // A blank in the target, or a header of the PROXY protocol: the version is not where it was looked for.
-        httparse::Error::Version if !has_three_parts(head) => {
-            RequestRefusal::bad_request("a request line that is not method, target and version")
-        }
         httparse::Error::TooManyHeaders => RequestRefusal::of(431, "too many fields"),
-        httparse::Error::Version => RequestRefusal::of(505, "only HTTP/1.0 and HTTP/1.1 are spoken here"),
+        httparse::Error::Version if has_three_parts(head) => {
+            RequestRefusal::of(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
+        }
         httparse::Error::HeaderName => {
             RequestRefusal::bad_request("a field name that is not a token right before a colon")
         }
         httparse::Error::HeaderValue => RequestRefusal::bad_request("a control character in a field"),
         httparse::Error::NewLine => RequestRefusal::bad_request("a carriage return without a line feed"),
-        httparse::Error::Token => {
+        // With a blank in the target, or a header of the PROXY protocol, the version is not where it was looked for.
+        httparse::Error::Token | httparse::Error::Version => {
             RequestRefusal::bad_request("a request line that is not method, target and version")
         }
         httparse::Error::Status => RequestRefusal::bad_request("a malformed head"),

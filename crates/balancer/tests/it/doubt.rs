@@ -8,16 +8,12 @@ use plimsoll_testkit::{Why, eventually, pace};
 
 use super::common::origin::{Origin, echo};
 use super::common::strict::Message;
-use super::common::{FrontEnd, get};
+use super::common::{FrontEnd, get, post};
 
 /// Checks that time out soon.
 const IMPATIENT: &str = "interval = \"50ms\"\ntimeout = \"100ms\"";
 /// Long enough for some checks to time out.
 const LONG: Duration = Duration::from_millis(1500);
-
-fn post(target: &str) -> String {
-    format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
-}
 
 fn is_check(request: &Message) -> bool {
     request.one("user-agent") == Some("plimsoll-health")

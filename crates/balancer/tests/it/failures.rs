@@ -7,11 +7,7 @@ use std::time::Duration;
 use plimsoll_testkit::{OwnLoopback, Why, eventually, pace};
 
 use super::common::origin::{Origin, echo};
-use super::common::{Client, FrontEnd, get};
-
-fn post(target: &str) -> String {
-    format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
-}
+use super::common::{Client, FrontEnd, get, post};
 
 #[test]
 fn a_refused_connection_is_tried_elsewhere_for_every_method() {

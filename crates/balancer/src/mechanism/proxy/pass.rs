@@ -311,10 +311,7 @@ impl Waiting<'_> {
                     steps = None;
                 }
                 Err(_) if waits_for_client(upload, asked_ms) => {
-                    return Err(Failure::BadRequest(RequestRefusal::of(
-                        408,
-                        "the request body took too long",
-                    )));
+                    return Err(Failure::BadRequest(RequestRefusal::BODY_TOO_SLOW));
                 }
                 Err(_) => return Err(Failure::TimedOut),
             }

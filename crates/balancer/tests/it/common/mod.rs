@@ -267,6 +267,11 @@ impl Client {
     }
 }
 
+/// A POST with a small body.
+pub(crate) fn post(target: &str) -> String {
+    format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
+}
+
 /// An ordinary GET.
 pub(crate) fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")
