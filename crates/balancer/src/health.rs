@@ -64,7 +64,7 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
                 Err(error) if local => tracing::warn!(backend = &*backend.name, %error, "cannot check"),
                 // A busy back-end may queue the check while it answers others; that is no failure.
                 Err(BadCheck::TimedOut(_))
-                    if answers != backend.answers() && (is_guess(probe) || excused < MOST_EXCUSED) =>
+                    if answers != backend.answers() && (probe.is_guess() || excused < MOST_EXCUSED) =>
                 {
                     excused += 1;
                     backend.set_blocked(false);
@@ -114,11 +114,6 @@ async fn checked(
     })
 }
 
-/// Whether nobody has said what to ask this back-end for.
-fn is_guess(probe: &HealthProbe) -> bool {
-    matches!(probe, HealthProbe::Http { path, status_min: 200, status_max: 499, .. } if path == "/")
-}
-
 fn pause(config: &HealthConfig, settled: bool, rng: &mut Rng) -> Duration {
     let base = if settled { config.interval } else { config.fast_interval };
     let jitter = f64::from(config.jitter_permille) / 1000.0;
@@ -154,7 +149,7 @@ impl BadCheck {
         match self {
             Self::TimedOut(_) => true,
             // What fails may be this one page.
-            Self::Status(_) => is_guess(probe),
+            Self::Status(_) => probe.is_guess(),
             Self::Unresolved | Self::Failed(_) | Self::NotHttp | Self::Closed => false,
         }
     }

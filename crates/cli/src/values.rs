@@ -1,5 +1,6 @@
 //! Values on the command line.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use plimsoll_policy::Nanos;
@@ -45,6 +46,13 @@ pub(crate) fn backends(text: &str) -> Result<BackendRange, String> {
         ));
     }
     Ok(first..=last)
+}
+
+/// An address with its port.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "expected a numeric address and a port, such as 127.0.0.1:8081 or [::1]:8081; 0.0.0.0 and [::] are all addresses of the machine".to_owned()
+    })
 }
 
 /// A positive, finite number.

@@ -148,6 +148,7 @@ impl ServiceDirectory {
             }
             TransportSettings::Etcd(etcd) => {
                 bounds.freshness = crate::etcd::FRESHNESS;
+                bounds.least_settling = crate::etcd::LEAST_SETTLING;
                 Box::new(EtcdTransport::new(etcd.clone(), settings.only.clone()))
             }
         };

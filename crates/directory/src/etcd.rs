@@ -37,6 +37,9 @@ const CALL: Duration = Duration::from_secs(2);
 const PING: Duration = Duration::from_secs(1);
 /// The pause before the next attempt after a failure; a lease outlives several.
 const RETRY: Duration = Duration::from_millis(400);
+/// How long nodes are given to publish again to an etcd that is back: one attempt may find it before it has a leader, and wait for its
+/// answer in vain; the next one connects, is granted a lease, and puts.
+pub(crate) const LEAST_SETTLING: Duration = Duration::from_secs(6);
 /// Keys that are read at once.
 const PAGE: i64 = 1000;
 /// Keys that are read at most; the map has no room for more.

@@ -231,14 +231,14 @@ impl ServiceMap {
         gone
     }
 
-    /// The directory has come, or come back, and has just these. Others get the time to live to be published again: the
-    /// directory may have lost them.
+    /// The directory has come, or come back, and has just these. Others, which it may have lost, get their time to live to be published again.
     pub fn listed(&mut self, listed: &BTreeSet<ReplicaId>, now: Instant) {
-        let mut longest = Duration::ZERO;
+        let least = self.bounds.least_settling;
+        let mut longest = least;
         for (id, entry) in &mut self.entries {
             longest = longest.max(entry.ttl);
             if !listed.contains(id) && entry.end == EntryEnd::Lease {
-                entry.end = EntryEnd::Unconfirmed(now + entry.ttl);
+                entry.end = EntryEnd::Unconfirmed(now + entry.ttl.max(least));
             }
         }
         self.settling_until = Some(now + longest);
@@ -251,7 +251,7 @@ impl ServiceMap {
         if self.settling_until.is_some_and(|until| now < until) {
             // Its node may have had no way to extend it while the directory was away.
             if entry.end == EntryEnd::Lease {
-                entry.end = EntryEnd::Unconfirmed(now + entry.ttl);
+                entry.end = EntryEnd::Unconfirmed(now + entry.ttl.max(self.bounds.least_settling));
                 self.look_through();
             }
             return None;

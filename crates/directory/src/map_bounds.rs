@@ -17,6 +17,8 @@ pub struct MapBounds {
     pub freshness: Duration,
     /// The longest time to live that counts, 3 s or more where announcements are repeated: whoever claims a longer one has this one.
     pub most_ttl: Duration,
+    /// How long a node is given at least to publish again, where a directory that is back has not got what it published.
+    pub least_settling: Duration,
 }
 
 /// A node that lives is heard within this time: that much counts for any listener.
@@ -38,6 +40,7 @@ impl Default for MapBounds {
             replicas: 16_384,
             freshness: Duration::from_secs(30),
             most_ttl: MOST_TTL,
+            least_settling: Duration::ZERO,
         }
     }
 }

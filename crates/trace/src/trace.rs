@@ -8,7 +8,7 @@ use crate::spool::{Spool, SpoolCursor, SpoolWriter};
 use crate::spread::Spread;
 use crate::tally::ReadReport;
 use crate::targets::TargetTable;
-use plimsoll_synth::Record;
+use plimsoll_synth::{Record, RecordFields};
 
 /// A trace that was read once and can be run through many times, by several threads at once.
 ///
@@ -84,6 +84,11 @@ impl Trace {
     /// Whether there is no record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Which fields, beside the time, the target and the size, some record fills.
+    pub fn fields(&self) -> RecordFields {
+        self.spool.fields()
     }
 
     /// Starts at the first record; whole-second stamps are spread within their second, the same

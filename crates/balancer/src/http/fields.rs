@@ -33,8 +33,32 @@ pub(crate) enum Field {
     Date,
 }
 
+/// The most fields that a head can be configured to have.
+pub(crate) const MOST_FIELDS: usize = 256;
+
+/// What each field of a message means, by its place.
+pub(crate) type FieldKinds = [Field; MOST_FIELDS];
+
+/// Of a message that was not looked at yet.
+pub(crate) const NO_KINDS: FieldKinds = [Field::Other; MOST_FIELDS];
+
 /// The meaning of the field called `name`, in any case.
 pub(crate) fn classify(name: &str) -> Field {
+    match classify_common(name) {
+        Field::Other if is_forwarding(name) => {}
+        kind => return kind,
+    }
+    if name.contains('_') {
+        Field::ForwardedLookalike
+    } else if CLIENT_CERTIFICATE.into_iter().any(|known| name.eq_ignore_ascii_case(known)) {
+        Field::ClientCertificate
+    } else {
+        Field::ForwardedOther
+    }
+}
+
+/// The same where it does not matter what tells about a client's connection, as in responses: [`Field::Other`] stands for most of that too.
+pub(crate) fn classify_common(name: &str) -> Field {
     let is = |known: &str| name.eq_ignore_ascii_case(known);
     match name.len() {
         2 if is("te") => Field::HopByHop,
@@ -56,10 +80,7 @@ pub(crate) fn classify(name: &str) -> Field {
         16 if is("x-forwarded-host") => Field::ForwardedHost,
         17 if is("transfer-encoding") => Field::TransferEncoding,
         17 if is("x-forwarded-proto") => Field::ForwardedProto,
-        _ if !is_forwarding(name) => Field::Other,
-        _ if name.contains('_') => Field::ForwardedLookalike,
-        _ if CLIENT_CERTIFICATE.into_iter().any(is) => Field::ClientCertificate,
-        _ => Field::ForwardedOther,
+        _ => Field::Other,
     }
 }
 
@@ -96,10 +117,18 @@ fn is_forwarding(name: &str) -> bool {
     let dashed = || name.bytes().map(|b| if b == b'_' { b'-' } else { b.to_ascii_lowercase() });
     let same = |known: &str| name.len() == known.len() && dashed().eq(known.bytes());
     let begins = |prefix: &str| name.len() >= prefix.len() && dashed().take(prefix.len()).eq(prefix.bytes());
-    // Most fields are told apart by their first letter.
-    matches!(name.as_bytes().first(), Some(b'x' | b'X' | b'f' | b'F' | b't' | b'T' | b'c' | b'C'))
+    may_be_forwarding(name.as_bytes())
         && (FORWARDING.into_iter().chain(CLIENT_CERTIFICATE).any(same)
             || FORWARDING_PREFIXES.into_iter().any(begins))
+}
+
+/// Whether a name begins like one of those: most others differ in their first two letters.
+fn may_be_forwarding(name: &[u8]) -> bool {
+    let [first, second, ..] = name else { return false };
+    matches!(
+        (first.to_ascii_lowercase(), second.to_ascii_lowercase()),
+        (b'x', b'-' | b'_') | (b'f', b'o' | b'a' | b'r') | (b't', b'r') | (b'c', b'f' | b'l')
+    )
 }
 
 /// Whether the field of this name is not passed on, because of these changes.
@@ -249,5 +278,17 @@ mod tests {
         assert_eq!(classify("Front-End-Https"), Field::ForwardedOther);
         assert_eq!(classify("X_Forwarded-For"), Field::ForwardedLookalike);
         assert_eq!(classify("FORWARDED"), Field::Forwarded);
+        for (kind, names) in [
+            (Field::ForwardedOther, &FORWARDING[..]),
+            (Field::ForwardedOther, &FORWARDING_PREFIXES),
+            (Field::ClientCertificate, &CLIENT_CERTIFICATE),
+        ] {
+            for name in names.iter().filter(|name| **name != "forwarded") {
+                assert_eq!(classify(name), kind, "{name}");
+                assert_eq!(classify(&name.to_ascii_uppercase()), kind, "{name}");
+                let lookalike = name.replace('-', "_");
+                assert_eq!(classify(&lookalike), Field::ForwardedLookalike, "{lookalike}");
+            }
+        }
     }
 }

@@ -8,7 +8,9 @@ use plimsoll_policy::{Kind, TargetId};
 
 use super::class::{self, HeadClass};
 use super::coding;
-use super::fields::{ConnectionOptions, Field, classify, content_length, is_replaced, push, push_edits};
+use super::fields::{
+    ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify, content_length, is_replaced, push, push_edits,
+};
 use super::forwarding::{ForwardedFacts, write_forwarding};
 pub(crate) use super::request_context::RequestContext;
 use super::request_line::{refusal, write_line};
@@ -18,9 +20,6 @@ use super::{Framing, HttpVersion, RequestRefusal, host, key};
 use crate::backend_pool::FIRST_POOL;
 use crate::routing::Routed;
 use plimsoll_observe::line::push_number;
-
-/// The most fields that a head can be configured to have.
-pub(crate) const MOST_FIELDS: usize = 256;
 
 /// What the front-end keeps of a request head once it has been rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +90,8 @@ pub(crate) fn rewrite(
         _ => HttpVersion::Http10,
     };
     let form = target_form::parse(method, request.path.unwrap_or_default().as_bytes())?;
-    let facts = RequestFacts::gather(request.headers)?;
+    let mut kinds = NO_KINDS;
+    let facts = RequestFacts::gather(request.headers, &mut kinds)?;
     let host = facts.host(&form, version)?;
     let framing = facts.framing(version)?;
     if method == b"TRACE" {
@@ -143,7 +143,7 @@ pub(crate) fn rewrite(
     out.extend_from_slice(b" HTTP/1.1\r\n");
     write_host(host, context, out);
     let edits = taken.map_or(&[][..], |route| &route.request_fields);
-    write_fields((request.headers, edits), &facts, context, &mut head, out);
+    write_fields((request.headers, &kinds, edits), &facts, context, &mut head, out);
     head.forwarded_for = write_forwarding(&facts.forwarded, host, version, context, out);
     write_framing(&head, method, out);
     write_upgrade(upgrade, out);
@@ -186,11 +186,12 @@ struct RequestFacts<'a> {
 }
 
 impl<'a> RequestFacts<'a> {
-    fn gather(fields: &[httparse::Header<'a>]) -> Result<Self, RequestRefusal> {
+    fn gather(fields: &[httparse::Header<'a>], kinds: &mut FieldKinds) -> Result<Self, RequestRefusal> {
         let mut facts = Self::default();
-        for field in fields {
+        for (field, place) in fields.iter().zip(kinds) {
             let value = field.value;
             let kind = classify(field.name);
+            *place = kind;
             facts.note(kind, field.name);
             match kind {
                 Field::Host => {
@@ -310,14 +311,13 @@ impl<'a> RequestFacts<'a> {
 
 /// Writes the fields that are passed on as they are.
 fn write_fields(
-    (fields, edits): (&[httparse::Header<'_>], &[FieldEdit]),
+    (fields, kinds, edits): (&[httparse::Header<'_>], &FieldKinds, &[FieldEdit]),
     facts: &RequestFacts<'_>,
     context: &RequestContext<'_>,
     head: &mut RequestHead,
     out: &mut Vec<u8>,
 ) {
-    for field in fields {
-        let kind = classify(field.name);
+    for (field, &kind) in fields.iter().zip(kinds) {
         let passes = match kind {
             Field::Other | Field::Via | Field::Cookie | Field::Referer | Field::UserAgent | Field::Date => {
                 true

@@ -5,8 +5,9 @@ use std::mem::MaybeUninit;
 use plimsoll_config::{ContentCoding, FieldEdit};
 
 use super::coding::{CodedHead, ResponseCompression};
-use super::fields::{ConnectionOptions, Field, classify, content_length, is_replaced, push, push_edits};
-use super::request::MOST_FIELDS;
+use super::fields::{
+    ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify_common, content_length, is_replaced, push, push_edits,
+};
 use super::told_hit::ToldHit;
 use super::{Framing, HttpVersion};
 use plimsoll_observe::line::push_number;
@@ -85,7 +86,8 @@ pub(crate) fn rewrite(
         Err(_) => return Err(BadResponse::Wrong("a malformed head")),
     }
     let status = response.code.unwrap_or_default();
-    let facts = ResponseFacts::gather(response.headers)?;
+    let mut kinds = NO_KINDS;
+    let facts = ResponseFacts::gather(response.headers, &mut kinds)?;
     let changes = context.upgrade && facts.upgrade.is_some() && facts.options.nominates("upgrade");
     if !(100..600).contains(&status) || status == 101 && !changes {
         return Err(BadResponse::Wrong("a status code that was not asked for"));
@@ -119,7 +121,7 @@ pub(crate) fn rewrite(
         keep_client,
     };
     write_line(status, response.reason.unwrap_or_default(), out);
-    write_fields(response.headers, &facts, (edits, coded), out);
+    write_fields((response.headers, &kinds), &facts, (edits, coded), out);
     push_edits(edits, out);
     if coded != CodedHead::default() {
         coded.push_own(response.headers, edits, out);
@@ -145,10 +147,11 @@ struct ResponseFacts<'a> {
 }
 
 impl<'a> ResponseFacts<'a> {
-    fn gather(fields: &[httparse::Header<'a>]) -> Result<Self, BadResponse> {
+    fn gather(fields: &[httparse::Header<'a>], kinds: &mut FieldKinds) -> Result<Self, BadResponse> {
         let mut facts = Self::default();
-        for field in fields {
-            match classify(field.name) {
+        for (field, kind) in fields.iter().zip(kinds) {
+            *kind = classify_common(field.name);
+            match kind {
                 Field::ContentLength => {
                     let length = content_length(field.value)
                         .ok_or(BadResponse::Wrong("a Content-Length that is no number"))?;
@@ -203,14 +206,14 @@ fn write_line(status: u16, reason: &str, out: &mut Vec<u8>) {
 }
 
 fn write_fields(
-    fields: &[httparse::Header<'_>],
+    (fields, kinds): (&[httparse::Header<'_>], &FieldKinds),
     facts: &ResponseFacts<'_>,
     (edits, coded): (&[FieldEdit], CodedHead),
     out: &mut Vec<u8>,
 ) {
-    for field in fields {
+    for (field, kind) in fields.iter().zip(kinds) {
         let own = matches!(
-            classify(field.name),
+            kind,
             Field::ContentLength | Field::TransferEncoding | Field::Connection | Field::HopByHop
         );
         if own || facts.options.nominates(field.name) || is_replaced(edits, field.name) {

@@ -60,7 +60,7 @@ pub(crate) struct AsksBackend {
 }
 
 impl AsksBackend {
-    fn ask(&mut self, head: &[u8]) -> io::Result<BegunStream> {
+    fn ask(&mut self, head: &Bytes) -> io::Result<BegunStream> {
         let ReadHead { head, framing, length } = text::read_request(head, self.scheme).ok_or(UNSAYABLE)?;
         let protocol = head.extensions().get::<Protocol>().cloned();
         if protocol.is_some() && !self.requests.is_extended_connect_protocol_enabled() {
@@ -81,7 +81,7 @@ impl AsksBackend {
 }
 
 impl BeginsStream for AsksBackend {
-    fn begin(&mut self, head: &[u8]) -> io::Result<Option<BegunStream>> {
+    fn begin(&mut self, head: &Bytes) -> io::Result<Option<BegunStream>> {
         let begun = self.ask(head).inspect_err(|error| {
             tracing::debug!(%error, "a request cannot be sent by HTTP/2");
             self.asked = Asked::InVain(error.kind());

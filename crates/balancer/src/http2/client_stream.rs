@@ -39,7 +39,7 @@ pub(crate) struct AnswersClient {
 const MOST_INTERIM_BYTES: usize = 16 << 10;
 
 impl BeginsStream for AnswersClient {
-    fn begin(&mut self, head: &[u8]) -> io::Result<Option<BegunStream>> {
+    fn begin(&mut self, head: &Bytes) -> io::Result<Option<BegunStream>> {
         let head_bytes = head.len();
         let ReadHead { head, framing, length } =
             text::read_response(head, self.to_head).ok_or(io::ErrorKind::InvalidData)?;

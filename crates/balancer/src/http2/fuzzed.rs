@@ -1,5 +1,6 @@
 //! The conversions and the watch of frames, for the fuzz targets.
 
+use bytes::Bytes;
 use http::{HeaderMap, request, response};
 
 use super::meter;
@@ -14,7 +15,7 @@ pub(crate) fn write_request(
 }
 
 pub(crate) fn read_request(head: &[u8], scheme: &str) -> Option<request::Parts> {
-    Some(text::read_request(head, scheme)?.head.into_parts().0)
+    Some(text::read_request(&Bytes::copy_from_slice(head), scheme)?.head.into_parts().0)
 }
 
 pub(crate) fn write_response(
@@ -26,7 +27,7 @@ pub(crate) fn write_response(
 }
 
 pub(crate) fn read_response(head: &[u8], to_head: bool) -> Option<response::Parts> {
-    Some(text::read_response(head, to_head)?.head.into_parts().0)
+    Some(text::read_response(&Bytes::copy_from_slice(head), to_head)?.head.into_parts().0)
 }
 
 pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) -> Result<(), &'static str> {
@@ -34,7 +35,7 @@ pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) -> Result<
 }
 
 pub(crate) fn read_trailers(fields: &[u8]) -> Option<HeaderMap> {
-    text::read_trailers(fields)
+    text::read_trailers(&Bytes::copy_from_slice(fields))
 }
 
 /// Whether the frames in these pieces, one after the other, are all taken, and how many more pings would be.

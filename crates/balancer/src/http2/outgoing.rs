@@ -20,7 +20,7 @@ pub(crate) trait BeginsStream {
     ///
     /// # Errors
     /// When HTTP/2 cannot say it, or the stream is over.
-    fn begin(&mut self, head: &[u8]) -> io::Result<Option<BegunStream>>;
+    fn begin(&mut self, head: &Bytes) -> io::Result<Option<BegunStream>>;
 
     /// A chunk has begun: a piece that whoever gave the message has given at once.
     fn began_piece(&mut self) {}
@@ -166,14 +166,28 @@ impl OutgoingText {
 
     fn take_head(&mut self, bytes: &[u8], by: &mut impl BeginsStream) -> io::Result<usize> {
         let before = self.line.len();
-        self.line.extend_from_slice(bytes);
-        let length = match self.scan.scan(&self.line) {
-            HeadEnd::At(length) => length,
-            HeadEnd::Open if self.line.len() <= MOST_HEAD_BYTES => return Ok(bytes.len()),
+        // Mostly it comes at once, with some of the body behind it, which need not be copied.
+        let found = if before == 0 {
+            self.scan.scan(bytes)
+        } else {
+            self.line.extend_from_slice(bytes);
+            self.scan.scan(&self.line)
+        };
+        let head = match found {
+            HeadEnd::At(length) if before == 0 => Bytes::copy_from_slice(&bytes[..length]),
+            HeadEnd::At(length) => {
+                self.line.truncate(length);
+                std::mem::take(&mut self.line).into()
+            }
+            HeadEnd::Open if before + bytes.len() <= MOST_HEAD_BYTES => {
+                if before == 0 {
+                    self.line.extend_from_slice(bytes);
+                }
+                return Ok(bytes.len());
+            }
             _ => return Err(invalid()),
         };
-        let begun = by.begin(&self.line[..length])?;
-        self.line.clear();
+        let begun = by.begin(&head)?;
         self.scan = HeadScan::default();
         if let Some(BegunStream { body, framing, length }) = begun {
             self.writing = match (body, framing) {
@@ -183,7 +197,7 @@ impl OutgoingText {
                 (Some(body), TextFraming::Tunnel) => Writing::Tunnel(body),
             };
         }
-        Ok(length - before)
+        Ok(head.len() - before)
     }
 
     /// A chunk is out: an empty line follows, then another line.
@@ -238,8 +252,7 @@ impl OutgoingText {
         let Writing::Line(mut body) = std::mem::replace(&mut self.writing, Writing::Over) else {
             return Err(invalid());
         };
-        let trailers = read_trailers(&self.line).ok_or_else(invalid)?;
-        self.line = Vec::new();
+        let trailers = read_trailers(&std::mem::take(&mut self.line).into()).ok_or_else(invalid)?;
         match trailers.is_empty() {
             true => body.send_data(Bytes::new(), true),
             false => body.send_trailers(trailers),

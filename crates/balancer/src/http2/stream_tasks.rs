@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 /// Tasks that wait for another stream; those beyond end. Each holds some 6 KB.
-const MOST_IDLE: usize = 256;
+const MOST_IDLE: usize = 1024;
 
 /// The tasks of a worker that wait for work of this kind.
 pub(crate) struct StreamTasks<W> {

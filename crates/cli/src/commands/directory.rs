@@ -20,7 +20,7 @@ const MOST_NAME_BYTES: usize = 64;
 #[derive(clap::Args, Debug)]
 pub(crate) struct DirectoryArgs {
     /// Multicast group and port of announcements
-    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_GROUP, conflicts_with = "etcd")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_GROUP, conflicts_with = "etcd", value_parser = values::address)]
     group: SocketAddr,
 
     /// Network interface of announcements; by default the one that the routes choose
@@ -48,7 +48,7 @@ pub(crate) struct ReplicaArgs {
     weight: f64,
 
     /// Address and port at which load inquiries are answered; an agent publishes that of --load-listen by default
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::address)]
     load_inquiry: Option<SocketAddr>,
 
     /// A method or path that can be called, as a part of the access interface; may be repeated

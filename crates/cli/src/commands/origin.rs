@@ -37,7 +37,7 @@ pub(crate) struct Args {
     synthetic: Option<String>,
 
     /// Address and port to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081", value_parser = values::address)]
     listen: SocketAddr,
 
     #[command(flatten)]

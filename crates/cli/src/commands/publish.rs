@@ -9,6 +9,7 @@ use super::directory::{self, DirectoryArgs, ReplicaArgs};
 use super::origin::StopSignals;
 use crate::error::CliError;
 use crate::log::LogArgs;
+use crate::values;
 
 /// Arguments of `publish`.
 #[derive(clap::Args, Debug)]
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     partitions: Vec<ServiceKey>,
 
     /// Address and port at which others reach the server
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::address)]
     address: SocketAddr,
 
     /// File with the key that all nodes share: 64 hexadecimal digits, not readable by others
@@ -39,7 +40,7 @@ pub(crate) struct Args {
     name: Option<String>,
 
     /// Address and port at which an agent beside the server takes handoffs
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::address)]
     agent: Option<SocketAddr>,
 
     #[command(flatten)]

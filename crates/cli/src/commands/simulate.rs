@@ -283,7 +283,7 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     }
     let scenarios = spec.scenarios(workload.working_set_bytes()).map_err(of_file)?;
     let warnings = threshold_warnings(&scenarios).into_iter().chain(load_use_warnings(&spec));
-    let warnings = warnings.chain(service_warning(&spec, &workload)?);
+    let warnings = warnings.chain(service_warning(&spec, &workload));
     for warning in warnings.chain(dealing_warning(&spec, &workload)) {
         eprintln!("plimsoll: warning: {warning}");
     }

@@ -35,6 +35,13 @@ keys! {
     }
 }
 
+/// What is asked for where nobody says so.
+const GUESSED_PATH: &str = "/";
+/// Good answers at a path that somebody named.
+const STATUS: (u16, u16) = (200, 399);
+/// Good answers at the guessed path: many servers have nothing there, or want a password.
+const GUESSED_STATUS: (u16, u16) = (200, 499);
+
 const PROBE: &[KeySpec] = &[
     key(
         "probe",
@@ -79,6 +86,15 @@ pub enum HealthProbe {
     },
 }
 
+impl HealthProbe {
+    /// Whether nobody has said what to ask for.
+    #[must_use]
+    pub fn is_guess(&self) -> bool {
+        let Self::Http { path, status_min, status_max, .. } = self else { return false };
+        path == GUESSED_PATH && (*status_min, *status_max) == GUESSED_STATUS
+    }
+}
+
 impl KeyGroup for HealthProbe {
     fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>) -> Option<Self> {
         let probe = reader.choice(section, "probe");
@@ -98,8 +114,8 @@ impl KeyGroup for HealthProbe {
             "none" => Self::None,
             _ => {
                 let path = path?;
-                let most = if path == "/" { 499 } else { 399 };
-                let (status_min, status_max) = status.unwrap_or((200, most));
+                let good = if path == GUESSED_PATH { GUESSED_STATUS } else { STATUS };
+                let (status_min, status_max) = status.unwrap_or(good);
                 Self::Http { path, host, status_min, status_max }
             }
         })

@@ -338,6 +338,23 @@ fn a_directory_that_returns_with_less_loses_no_replica_that_is_published_again()
 }
 
 #[test]
+fn a_directory_that_lost_all_leaves_nodes_the_time_of_an_attempt_to_publish_again() {
+    let least_settling = TTL * 2;
+    let mut world = World::new(MapBounds { least_settling, ..MapBounds::default() });
+    let now = world.now();
+    for node in ["a", "b"] {
+        assert_eq!(world.map.hear(leased(&world, node, 1), Liveness::Leased, now).0, Ok(()));
+    }
+    world.map.listed(&BTreeSet::new(), now.at);
+    assert_eq!(world.later(TTL + TTL / 2), []);
+    let again = Announcement { sequence: 2, ..leased(&world, "a", 2) };
+    let now = world.now();
+    assert_eq!(world.map.hear(again, Liveness::Leased, now), (Ok(()), vec![]));
+    assert_eq!(left(&world.later(TTL)), [("b".to_owned(), LeaveReason::Expired)]);
+    assert_eq!(world.names(), ["s/0 a"]);
+}
+
+#[test]
 fn an_older_value_that_is_put_back_is_dropped() {
     let mut world = World::new(MapBounds::default());
     let now = world.now();

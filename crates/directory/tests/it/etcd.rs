@@ -1,12 +1,15 @@
 //! Nodes that meet by a real etcd.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_directory::{AnnouncementKey, Announcer, DropReason, Said};
 use plimsoll_testkit::{EtcdServer, Why, eventually_async, pace_async};
 use plimsoll_wire::Key;
 
 use crate::common::{Meeting, knows, names, offer};
+
+/// How long nodes are given to publish again.
+const SETTLING: Duration = Duration::from_secs(6);
 
 #[tokio::test]
 async fn nodes_meet_leave_and_die() {
@@ -62,7 +65,7 @@ async fn an_etcd_that_is_killed_leaves_the_last_map_and_is_taken_up_again() {
             seen.changed().await.unwrap();
         }
         // Those that were not published again would go now.
-        pace_async(meeting.ttl * 2, Why::TimeIsUp).await;
+        pace_async(meeting.ttl * 2 + SETTLING, Why::TimeIsUp).await;
         assert_eq!(names(&watching.view()), all);
     }
     drop(nodes);

@@ -219,9 +219,13 @@ fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<DecodedReque
         get(column).filter(|field| !field.is_empty()).ok_or(LineError::Missing { column: COLUMNS[column] })
     };
     let optional = |column: usize| get(column).unwrap_or_default().trim_ascii();
+    let target = required(1)?;
+    if spans_rows(target) {
+        return Err(LineError::Text("target goes on into the next row: its quote is not closed"));
+    }
     Ok(DecodedRequest {
         time_ns: parse_seconds(required(0)?.trim_ascii())?,
-        target: required(1)?,
+        target,
         size_bytes: parse_size(required(2)?.trim_ascii())?,
         whole: true,
         kind: parse_kind(optional(3))?,
@@ -236,6 +240,11 @@ fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<DecodedReque
         answer: AnswerKind::Document,
         http11: false,
     })
+}
+
+/// Whether a quoted field that is not closed took in what follows: a line end and then commas, which no real target has.
+fn spans_rows(field: &[u8]) -> bool {
+    field.iter().position(|&b| b == b'\n').is_some_and(|end| field[end..].contains(&b','))
 }
 
 pub(crate) fn parse_kind(text: &[u8]) -> Result<RecordKind, LineError> {

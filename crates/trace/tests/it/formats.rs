@@ -71,6 +71,17 @@ fn csv_rows_are_refused_with_line_and_reason() {
 }
 
 #[test]
+fn a_quote_closed_rows_later_is_a_refused_row() {
+    let options = ReadOptions { max_bad_ratio: 1.0, ..ReadOptions::default() };
+    let text = "time_s,target,size_bytes\n1,\"/a,1\n2,/b,2\n3,\"/c\",3\n4,/d,4\n";
+    let trace = load_bytes(text.as_bytes(), &options).unwrap();
+    assert_eq!(listed(&trace), [(4 * S, "/d".to_owned(), 4)]);
+    let [refused] = &trace.report.rejections[..] else { panic!("{:?}", trace.report.rejections) };
+    assert_eq!(refused.line, 2);
+    assert!(refused.reason.contains("its quote is not closed"), "{}", refused.reason);
+}
+
+#[test]
 fn a_quote_never_closed_costs_a_record_not_the_file() {
     let mut text = "time_s,target,size_bytes\n1,\"/a,1\n".to_owned();
     for second in 2..20_000 {

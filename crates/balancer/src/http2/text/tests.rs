@@ -55,7 +55,7 @@ fn a_change_of_protocol() {
     }
     let text = b"GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-    let read = read_request(text, "http").unwrap();
+    let read = read_request(&Bytes::from_static(text), "http").unwrap();
     assert_eq!((read.head.method(), read.framing), (&Method::CONNECT, TextFraming::Tunnel));
     let key = read.head.extensions().get::<WebSocketKey>().unwrap();
     // The example of RFC 6455, section 1.3.
@@ -66,7 +66,7 @@ fn a_change_of_protocol() {
 fn requests_read_back() {
     let text =
         b"POST /b?c HTTP/1.1\r\nHost: a.example\r\nX-A: 1\r\nConnection: close\r\nContent-Length: 12\r\n\r\n";
-    let ReadHead { head, framing, length } = read_request(text, "https").unwrap();
+    let ReadHead { head, framing, length } = read_request(&Bytes::from_static(text), "https").unwrap();
     assert_eq!((head.method(), head.uri()), (&Method::POST, &Uri::from_static("https://a.example/b?c")));
     assert_eq!(
         (framing, length, &head.headers()["x-a"]),
@@ -78,7 +78,7 @@ fn requests_read_back() {
 
 #[test]
 fn responses_there_and_back() {
-    let read = |text: &str, to_head| read_response(text.as_bytes(), to_head).unwrap();
+    let read = |text: &'static str, to_head| read_response(&text.into(), to_head).unwrap();
     let chunked = read("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n", false);
     assert_eq!((chunked.framing, chunked.head.headers().len()), (TextFraming::Chunked, 1));
     let told = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n";
@@ -86,7 +86,7 @@ fn responses_there_and_back() {
     assert_eq!(read(told, true).framing, TextFraming::None);
     assert_eq!(read("HTTP/1.1 304 X\r\nContent-Length: 7\r\n\r\n", false).framing, TextFraming::None);
     assert_eq!(read("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false).framing, TextFraming::None);
-    assert!(read_response(b"HTTP/1.1 200 OK\r\nA: b\r\n", false).is_none());
+    assert!(read_response(&Bytes::from_static(b"HTTP/1.1 200 OK\r\nA: b\r\n"), false).is_none());
     let write = |response: http::response::Builder, ends| {
         let mut out = Vec::new();
         let framing = write_response(&response.body(()).unwrap().into_parts().0, ends, &mut out).unwrap();
@@ -107,9 +107,10 @@ fn responses_there_and_back() {
 
 #[test]
 fn trailers_there_and_back() {
-    let fields = read_trailers(b"Grpc-Status: 0\r\nX-A: b\r\n\r\n").unwrap();
+    let read = |text: &'static str| read_trailers(&text.into());
+    let fields = read("Grpc-Status: 0\r\nX-A: b\r\n\r\n").unwrap();
     let mut out = Vec::new();
     write_trailers(&fields, &mut out).unwrap();
     assert_eq!(out, b"grpc-status: 0\r\nx-a: b\r\n");
-    assert!(read_trailers(b"\r\n").unwrap().is_empty() && read_trailers(b"no field\r\n\r\n").is_none());
+    assert!(read("\r\n").unwrap().is_empty() && read("no field\r\n\r\n").is_none());
 }

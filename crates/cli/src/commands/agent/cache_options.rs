@@ -15,7 +15,7 @@ pub(super) struct CacheArgs {
     pub(super) cache_peers: Vec<CachePeer>,
 
     /// Address and port at which other nodes fetch documents from this one's memory
-    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["cache_peers", "serve"])]
+    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["cache_peers", "serve"], value_parser = values::address)]
     pub(super) cache_listen: Option<SocketAddr>,
 
     /// How the node is found that has a document, the same at all nodes: by a hash of its name, or by what nodes tell

@@ -40,7 +40,7 @@ fn scoreboard(url: &str) -> Result<(SocketAddr, String), String> {
 #[derive(clap::Args, Debug)]
 pub(crate) struct LoadArgs {
     /// Answer front-ends' inquiries about the load at this address, over UDP
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::address)]
     load_listen: Option<SocketAddr>,
 
     /// Where servers that are not ours tell their loads, and where the counters are: an address of loopback, or unix:PATH
@@ -52,7 +52,7 @@ pub(crate) struct LoadArgs {
     load_api_group: Option<String>,
 
     /// Also announce the load to this receiver, or multicast group; may be repeated
-    #[arg(long = "load-announce", value_name = "ADDRESS:PORT", requires = "load_listen")]
+    #[arg(long = "load-announce", value_name = "ADDRESS:PORT", requires = "load_listen", value_parser = values::address)]
     load_receivers: Vec<SocketAddr>,
 
     /// Mean time between two announcements, in seconds; each is drawn from 0.5 to 1.5 times it

@@ -9,6 +9,7 @@ use plimsoll_config::{AccessLog, AccessLogFormat, Admin, admin_token};
 use plimsoll_datapath::privileges::{FileAccess, FileNeed};
 
 use crate::error::CliError;
+use crate::values;
 
 /// Where the loads come from by which a node's policy decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -44,7 +45,7 @@ pub(crate) struct NodeArgs {
     clone_load_port: u16,
 
     /// Where announcements of other nodes come in, with --clone-loads broadcast: an address of this node, or an IPv4 multicast group
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "clone_peers")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "clone_peers", value_parser = values::address)]
     clone_hear: Option<SocketAddr>,
 
     /// Log every input of the policy, with each decision, in this directory, for `plimsoll replay`
@@ -60,7 +61,7 @@ pub(crate) struct NodeArgs {
     access_log_format: LineFormat,
 
     /// Serve metrics and the policy's state here; without a token, at an address of loopback
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "clone_peers")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "clone_peers", value_parser = values::address)]
     admin: Option<SocketAddr>,
 
     /// File with the token that each request to --admin must carry

@@ -45,7 +45,7 @@ Examples:
     --vip 10.0.0.10:80 --serve origin:public_html")]
 pub(crate) struct Args {
     /// Address and port at which front-ends that hand connections off, or other nodes of Socket Cloning, reach this agent
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::address)]
     #[arg(requires_all = ["interface", "vips", "serve"])]
     pub(super) listen: Option<SocketAddr>,
 
@@ -87,7 +87,7 @@ pub(crate) struct Args {
     pub(super) interface: Option<String>,
 
     /// An address and port that clients connect to, as the front-end listens on it
-    #[arg(long = "vip", value_name = "ADDRESS:PORT", requires = "listen")]
+    #[arg(long = "vip", value_name = "ADDRESS:PORT", requires = "listen", value_parser = values::address)]
     pub(super) vips: Vec<SocketAddr>,
 
     /// What answers
@@ -95,7 +95,7 @@ pub(crate) struct Args {
     pub(super) serve: Option<String>,
 
     /// Where the origin listens besides, so that front-ends can check and proxy
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "serve")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "serve", value_parser = values::address)]
     pub(super) origin_listen: Option<SocketAddr>,
 
     /// Name of this agent, also in the header X-Backend of the origin: letters, digits, - and _

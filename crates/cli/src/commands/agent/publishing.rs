@@ -9,6 +9,7 @@ use plimsoll_wire::ServiceKey;
 use super::super::directory::{self, DirectoryArgs, ReplicaArgs};
 use super::super::origin::StopSignals;
 use crate::error::CliError;
+use crate::values;
 
 /// What the agent tells the directory of services.
 #[derive(clap::Args, Debug)]
@@ -19,7 +20,7 @@ pub(crate) struct PublishArgs {
     partitions: Vec<ServiceKey>,
 
     /// Address and port at which front-ends proxy to what is served; by default that of --origin-listen
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "partitions")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "partitions", value_parser = values::address)]
     publish_address: Option<SocketAddr>,
 
     /// Name of this node, which no other one has; by default MACHINE-PORT- and four letters that follow from what is published

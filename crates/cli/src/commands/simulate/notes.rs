@@ -9,7 +9,6 @@ use plimsoll_sim::{Arrivals, Dealing, LOAD_INFORMATION};
 use plimsoll_studies::Workload;
 use plimsoll_studies::scenario::{Admission, Scenario};
 use plimsoll_studies::spec::ScenarioSpec;
-use plimsoll_trace::{RecordKind, TraceError};
 
 use crate::input;
 
@@ -119,24 +118,17 @@ pub(super) fn too_late_warnings(spec: &ScenarioSpec, runs: &[Run]) -> Vec<String
 }
 
 /// Where service times are to be drawn for requests that take none.
-pub(super) fn service_warning(
-    spec: &ScenarioSpec,
-    workload: &Workload,
-) -> Result<Option<String>, TraceError> {
+pub(super) fn service_warning(spec: &ScenarioSpec, workload: &Workload) -> Option<String> {
     const OF_DYNAMIC: [&str; 3] = [lard::SPEC.name, lard::GLOBAL_MEMORY_SPEC.name, adaptload::SPEC.name];
     let model = spec.model.spec.name;
-    if spec.service.is_none() || spec.dynamic_share > 0.0 || !OF_DYNAMIC.contains(&model) {
-        return Ok(None);
+    let has_dynamic = spec.dynamic_share > 0.0 || workload.trace.fields().kind;
+    if spec.service.is_none() || has_dynamic || !OF_DYNAMIC.contains(&model) {
+        return None;
     }
-    for record in workload.trace.open()? {
-        if record?.kind == RecordKind::Dynamic {
-            return Ok(None);
-        }
-    }
-    Ok(Some(format!(
+    Some(format!(
         "--service changes nothing: on the model {model} only dynamic requests take a service time, and there are none; --dynamic-share makes \
          some, and on the models fifo and apache all requests take one"
-    )))
+    ))
 }
 
 /// Where so many requests are let in that every back-end can be above a policy's `t_high`: the policy then spreads targets as if it

@@ -165,7 +165,7 @@ fn an_etcd_that_is_killed_and_restarted_loses_no_request() {
     let nodes: Vec<Process> = (0..3).map(|i| meeting.publish(&format!("n{i}"), origins[i].address)).collect();
     let mut front_end = meeting.front_end(&["n0", "n1", "n2"]);
     let heard = front_end.process.heard();
-    let summary = under_load(&front_end, 14.0, move || {
+    let summary = under_load(&front_end, 18.0, move || {
         for round in 0..2 {
             pace(Duration::from_millis(500), Why::UnderLoad);
             server.kill();
@@ -179,7 +179,7 @@ fn an_etcd_that_is_killed_and_restarted_loses_no_request() {
             heard.wait_for("the directory of services is back", round);
         }
         // What was not published again would go.
-        pace(Duration::from_secs(4), Why::UnderLoad);
+        pace(Duration::from_secs(7), Why::UnderLoad);
         assert_eq!(heard.count("a back-end leaves"), 0);
         // And it is listened to.
         drop(nodes);
