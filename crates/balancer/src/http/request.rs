@@ -9,7 +9,8 @@ use plimsoll_policy::{Kind, TargetId};
 use super::class::{self, HeadClass};
 use super::coding;
 use super::fields::{
-    ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify, content_length, is_replaced, push, push_edits,
+    ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify, content_length, is_replaced, push,
+    push_edits,
 };
 use super::forwarding::{ForwardedFacts, write_forwarding};
 pub(crate) use super::request_context::RequestContext;

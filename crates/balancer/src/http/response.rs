@@ -6,7 +6,8 @@ use plimsoll_config::{ContentCoding, FieldEdit};
 
 use super::coding::{CodedHead, ResponseCompression};
 use super::fields::{
-    ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify_common, content_length, is_replaced, push, push_edits,
+    ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify_common, content_length,
+    is_replaced, push, push_edits,
 };
 use super::told_hit::ToldHit;
 use super::{Framing, HttpVersion};

@@ -280,10 +280,7 @@ pub(super) fn read_trailers(text: &Bytes) -> Option<HeaderMap> {
 
 /// Fields of `text` without those that belong to a connection, and what the latter say of the body: how it is framed, and its length. Values
 /// share the memory of `text`: allocating each costs a tenth of what a small response takes.
-fn read_fields(
-    text: &Bytes,
-    fields: &[httparse::Header<'_>],
-) -> Option<(HeaderMap, (TextFraming, u64))> {
+fn read_fields(text: &Bytes, fields: &[httparse::Header<'_>]) -> Option<(HeaderMap, (TextFraming, u64))> {
     let mut map = HeaderMap::with_capacity(fields.len());
     let mut framing = (TextFraming::None, 0);
     for field in fields {

@@ -46,7 +46,7 @@ pub struct LardModel<'t> {
 }
 
 impl<'t> LardModel<'t> {
-    /// `backends` idle back-ends with empty caches; `global_memory` joins their memories (`lard_gms`).
+    /// `backends` idle back-ends, with empty caches unless these `starts_full`; `global_memory` joins their memories (`lard_gms`).
     #[must_use]
     pub fn new(
         params: LardModelParams,
@@ -55,7 +55,7 @@ impl<'t> LardModel<'t> {
         targets: &'t Targets,
         global_memory: bool,
     ) -> Self {
-        Self {
+        let mut model = Self {
             params,
             costs: Costs::new(&params),
             targets,
@@ -65,7 +65,15 @@ impl<'t> LardModel<'t> {
             global_memory: global_memory.then(|| GlobalMemory::new(targets.len())),
             evicted: Vec::new(),
             hits: Vec::new(),
+        };
+        if params.starts_full > 0 {
+            for b in 0..backends as u16 {
+                for target in 0..targets.len() as u32 {
+                    model.store(b, target);
+                }
+            }
         }
+        model
     }
 
     /// Starts the CPU of `b` on `task`.

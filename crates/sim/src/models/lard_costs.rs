@@ -25,6 +25,8 @@ plimsoll_policy::params! {
         cached_results: u32 = 0, 0..=1, "";
         /// Whether back-ends tell the front-end of an answer whether they had it in their cache or read it for it, as by `X-Cache`: 1 for yes.
         tells_hits: u32 = 0, 0..=1, "";
+        /// Whether memories begin with documents in them, each read once in the order of the log, in place of empty: 1 for yes.
+        starts_full: u32 = 0, 0..=1, "";
         /// Speed of the CPU as a multiple of the one that has these costs.
         cpu_speed: f64 = 1.0, 0.001..=100000.0, "";
         /// In `lard_gms`: CPU time of the receiving back-end to copy 512 bytes from another one's memory.

@@ -167,6 +167,20 @@ impl Policy for Listens {
 }
 
 #[test]
+fn memories_that_start_full_hold_what_fits_into_them() {
+    let sizes = [8 * KB, 8 * KB];
+    let requests = [(0, 0), (1, 1000)].map(|(target, ms)| request(target, 8 * KB, ms));
+    let misses = |starts_full, cache_bytes| {
+        let params = LardModelParams { starts_full, ..LardModelParams::default() };
+        let setup = Setup { params, cache_bytes, ..Setup::default() };
+        setup.lard(&targets(&sizes), &requests).0.miss_ratio()
+    };
+    assert_eq!(misses(0, 16 * KB), Some(1.0));
+    assert_eq!(misses(1, 16 * KB), Some(0.0));
+    assert_ne!(misses(1, 8 * KB), Some(0.0));
+}
+
+#[test]
 fn back_ends_tell_of_hits_and_reads_and_nothing_of_who_waits_for_a_read() {
     let sizes = [8 * KB, 8 * KB];
     // One is read, the second waits for that, the third finds it; then another one.

@@ -154,13 +154,14 @@ pub fn advise(
         costs: &question.costs,
         network_rps,
         warmup: WARMUP,
+        starts_full: false,
         progress,
     };
-    let again = twice(workload)?;
-    let warm = AdviseBench { workload: &again, warmup: 0.5, ..bench };
+    let (again, before) = twice(workload)?;
     let wanted = wanted(question, &facts)?;
     let holds_all = question.memory.is_none() && facts.documents_bytes <= spare_bytes(question.hardware);
-    // What each back-end holds is read once, and never again.
+    // What each back-end holds was read once, and never again.
+    let warm = AdviseBench { workload: &again, warmup: before, starts_full: holds_all, ..bench };
     let bench = if holds_all { warm } else { bench };
     let mut inquiry = Inquiry { bench: &bench, facts: &facts, question, wanted, idle_p99_s: None, holds_all };
     let MemoryAndSizes { memory_bytes, memory_steps, memory_backends, sizes } = inquiry.memory_and_sizes()?;

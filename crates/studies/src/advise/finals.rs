@@ -121,10 +121,9 @@ fn spans_s(points: &[SeriesPoint]) -> Vec<f64> {
     points.windows(2).map(|two| two[1].end.since(two[0].end).as_secs_f64()).collect()
 }
 
-/// Block by block, the sums over runs. The last block of a run has what was left over, and is left out.
+/// Block by block, the sums over runs.
 fn sums(runs: &[&RunFigures], values: impl Fn(&[SeriesPoint]) -> Vec<f64>) -> Vec<f64> {
-    let of_runs: Vec<Vec<f64>> =
-        runs.iter().map(|run| values(&run.points[..run.points.len().saturating_sub(1)])).collect();
+    let of_runs: Vec<Vec<f64>> = runs.iter().map(|run| values(&run.points)).collect();
     let blocks = of_runs.iter().map(Vec::len).min().unwrap_or(0);
     (0..blocks).map(|block| of_runs.iter().map(|values| values[block]).sum()).collect()
 }

@@ -50,8 +50,8 @@ fn warm(advice: &Advice) -> Option<String> {
 /// Where memory was not looked for.
 fn holds_all(advice: &Advice) -> String {
     format!(
-        "{} is the least that such a machine has to spare for documents, so that less was not tried, and figures are those of warm memories (the log a \
-         second time). If the log is only a part of the site's traffic, the site has more documents: say then with --memory what share of the \
+        "{} is the least that such a machine has to spare for documents, so that less was not tried, and figures are those of memories that hold \
+         everything. If the log is only a part of the site's traffic, the site has more documents: say then with --memory what share of the \
          documents a back-end holds, e.g. --memory 25%.",
         bytes(advice.memory_bytes as f64)
     )

@@ -107,6 +107,8 @@ pub(super) struct AdviseBench<'a> {
     pub(super) network_rps: f64,
     /// Share of a run that does not count, at its begin.
     pub(super) warmup: f64,
+    /// Memories begin with all documents in them, as far as they fit.
+    pub(super) starts_full: bool,
     pub(super) progress: &'a dyn Progress,
 }
 
@@ -131,7 +133,8 @@ impl AdviseBench<'_> {
         let recording =
             Recording { point_every: Some(self.block_requests(plan.backends)), ..Recording::default() };
         let extent = Extent { recording, ..Extent::default() };
-        let (run, outcome) = execute_recording(&scenario, self.workload, extent, &mut ())?;
+        let (run, mut outcome) = execute_recording(&scenario, self.workload, extent, &mut ())?;
+        outcome.points.truncate(self.steady_points(plan.backends));
         self.progress.advance(requests);
         let response = run.response_time_s.as_ref();
         Ok(RunFigures {
@@ -161,6 +164,12 @@ impl AdviseBench<'_> {
         (counted / MOST_POINTS).max(under_way(backends)).min(counted / LEAST_POINTS).max(1)
     }
 
+    /// Points before the last requests of a run are under way, whose long answers are waited for while nothing else comes.
+    fn steady_points(&self, backends: usize) -> usize {
+        let counted = self.requests() - self.warmup();
+        (counted.saturating_sub(under_way(backends)) / self.block_requests(backends)) as usize
+    }
+
     /// The most back-ends that this log can judge: on more, a twelfth of the requests that count is less than what is under way at once.
     pub(super) fn judged_backends(&self) -> usize {
         let block = (self.requests() - self.warmup()) / LEAST_POINTS;
@@ -188,7 +197,8 @@ impl AdviseBench<'_> {
         let model = s.model;
         let of_hardware = s.hardware_of(model.name, model.params);
         let given = self.costs.given().map(|(key, value)| (key, value.into()));
-        let costs: Vec<(&str, GivenValue)> = of_hardware.chain(given).collect();
+        let full = self.starts_full.then_some(("starts_full", GivenValue::Text("1".to_owned())));
+        let costs: Vec<(&str, GivenValue)> = of_hardware.chain(given).chain(full).collect();
         s.set_model(costs)?;
         s.set_policy(plan.params.iter().map(|(key, value)| (*key, GivenValue::Text(value.clone()))))?;
         s.cache_bytes = plan.memory_bytes;
@@ -239,27 +249,59 @@ impl AdviseBench<'_> {
     }
 }
 
-/// Answers per second between the first point and the last whole one; `None` of too few points.
+/// Answers per second between the first point and the last; `None` of too few points.
 fn steady_rps(points: &[SeriesPoint]) -> Option<f64> {
-    let (first, [between @ .., _]) = points.split_first()? else { return None };
-    let span_s = between.last()?.end.since(first.end).as_secs_f64();
-    let answered: u64 = between.iter().map(|point| point.answered).sum();
+    let (first, rest) = points.split_first()?;
+    let span_s = rest.last()?.end.since(first.end).as_secs_f64();
+    let answered: u64 = rest.iter().map(|point| point.answered).sum();
     (span_s > 0.0).then(|| answered as f64 / span_s)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::twice;
     use super::*;
 
     #[test]
-    fn neither_the_begin_nor_the_end_of_a_run_counts() {
+    fn the_begin_of_a_run_does_not_count() {
         let point = |s, answered| SeriesPoint {
             end: Time::ZERO + Nanos::from_secs(s),
             answered,
             ..SeriesPoint::default()
         };
-        let points = [point(7, 100), point(8, 100), point(9, 100), point(60, 12)];
+        let points = [point(7, 100), point(8, 100), point(9, 100)];
         assert_eq!(steady_rps(&points), Some(100.0));
-        assert_eq!(steady_rps(&points[..2]), None);
+        assert_eq!(steady_rps(&points[..1]), None);
+    }
+
+    /// What policies come to on the first so many requests, with warm memories or without.
+    fn figures(workload: &Workload, policy: &'static str, warm: bool) -> RunFigures {
+        let (again, before) = twice(workload).unwrap();
+        let costs = super::super::AdviseQuestion::default().costs;
+        let bench = AdviseBench {
+            workload: if warm { &again } else { workload },
+            hardware: plimsoll_sim::hardware::HARDWARE[0],
+            costs: &costs,
+            network_rps: 1e9,
+            warmup: if warm { before } else { WARMUP },
+            starts_full: false,
+            progress: &(),
+        };
+        bench.run(&RunPlan::new(policy, 2, 1 << 30, AdviseLoad::Saturated, 1)).unwrap()
+    }
+
+    #[test]
+    fn one_request_more_changes_little() {
+        for count in [8_000, 10_000] {
+            let some = |count| Workload::synthesize_first("rice", &[], 1, Some(count)).unwrap();
+            let (less, more) = (some(count), some(count + 1));
+            for (policy, warm) in [("round_robin", true), ("uri_hash", false), ("lard_r", false)] {
+                let (less, more) = (figures(&less, policy, warm), figures(&more, policy, warm));
+                let ratio = more.throughput_rps / less.throughput_rps;
+                assert!((0.97..1.03).contains(&ratio), "{policy}: {ratio}");
+                assert!((more.miss_ratio - less.miss_ratio).abs() < 0.02, "{policy}: {less:?} {more:?}");
+                assert_eq!(less.points.len(), more.points.len());
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A part of a long log in place of all of it.
 
+use plimsoll_policy::Rng;
 use plimsoll_trace::{Record, TargetTable, Trace, TraceError};
 
 use super::facts::{PEAK_WINDOW_S, busiest_span};
@@ -48,11 +49,19 @@ fn busiest(trace: &Trace) -> Result<u64, TraceError> {
     Ok(if busiest.is_all { trace.len() } else { busiest.first + (busiest.requests - 1) / 2 })
 }
 
-/// The requests of a workload, and all of them once more: in the second half memories are as warm as they get.
+/// Of so many requests of the first pass of [`twice`] one is there twice.
+const REPEATED: u64 = 64;
+/// Stream of the seed by which it is chosen.
+const STREAM: u64 = 0x7477_6963;
+
+/// The requests of a workload, and all of them once more, when memories are warm; and which share of all comes before the second pass.
+///
+/// In the first pass some are there twice: otherwise turns, on a number of back-ends that divides that of the requests, would give each request to
+/// the back-end that had it before, so that everything would be found.
 ///
 /// # Errors
 /// When the kept records cannot be read, or the new ones not be kept.
-pub(super) fn twice(workload: &Workload) -> Result<Workload, TraceError> {
+pub(super) fn twice(workload: &Workload) -> Result<(Workload, f64), TraceError> {
     let from = &workload.trace.targets;
     let mut table = TargetTable::new();
     for target in 0..from.len() as u32 {
@@ -62,9 +71,19 @@ pub(super) fn twice(workload: &Workload) -> Result<Workload, TraceError> {
     }
     let once = workload.trace.open()?.collect::<Result<Vec<Record>, TraceError>>()?;
     let lasts_ns = once.last().map_or(0, |record| record.time_ns);
-    let again = once.iter().map(|record| Record { time_ns: lasts_ns + record.time_ns, ..*record });
-    let trace = Trace::from_records(table, once.iter().copied().chain(again))?;
-    Ok(Workload::new(workload.name.clone(), workload.info.clone(), trace))
+    let mut rng = Rng::new(0, STREAM);
+    let mut records = Vec::with_capacity(once.len() * 2 + once.len() / 32);
+    for record in &once {
+        records.push(*record);
+        if rng.below(REPEATED) == 0 {
+            records.push(*record);
+        }
+    }
+    let before = records.len();
+    records.extend(once.iter().map(|record| Record { time_ns: lasts_ns + record.time_ns, ..*record }));
+    let share = before as f64 / records.len() as f64;
+    let trace = Trace::from_records(table, records)?;
+    Ok((Workload::new(workload.name.clone(), workload.info.clone(), trace), share))
 }
 
 #[cfg(test)]
@@ -74,12 +93,21 @@ mod tests {
     #[test]
     fn twice_is_the_same_again() {
         let once = Workload::synthesize_first("chess", &[], 1, Some(500)).unwrap();
-        let twice = twice(&once).unwrap();
+        let (twice, share) = twice(&once).unwrap();
         let targets = |workload: &Workload| -> Vec<u32> {
             workload.trace.open().unwrap().map(|record| record.unwrap().target).collect()
         };
         let (one, both) = (targets(&once), targets(&twice));
-        assert_eq!((&both[..500], &both[500..]), (&one[..], &one[..]));
+        let (first, second) = both.split_at(both.len() - 500);
+        assert_eq!(second, one);
+        assert_eq!(share, first.len() as f64 / both.len() as f64);
+        // Some of the first are there twice, one behind the other.
+        let mut rest = &one[..];
+        for target in first {
+            rest = rest.strip_prefix(std::slice::from_ref(target)).unwrap_or(rest);
+        }
+        assert!(rest.is_empty());
+        assert!((502..525).contains(&first.len()), "{}", first.len());
         assert_eq!(twice.targets.size_bytes, once.targets.size_bytes);
     }
 
