@@ -234,7 +234,7 @@ impl ServiceMap {
     /// The directory has come, or come back, and has just these. Others, which it may have lost, get their time to live to be published again.
     pub fn listed(&mut self, listed: &BTreeSet<ReplicaId>, now: Instant) {
         let least = self.bounds.least_settling;
-        let mut longest = least;
+        let mut longest = Duration::ZERO;
         for (id, entry) in &mut self.entries {
             longest = longest.max(entry.ttl);
             if !listed.contains(id) && entry.end == EntryEnd::Lease {

@@ -187,8 +187,8 @@ impl OutgoingText {
             }
             _ => return Err(invalid()),
         };
-        let begun = by.begin(&head)?;
         self.scan = HeadScan::default();
+        let begun = by.begin(&head)?;
         if let Some(BegunStream { body, framing, length }) = begun {
             self.writing = match (body, framing) {
                 (None, _) | (Some(_), TextFraming::None) => Writing::Over,

@@ -167,7 +167,9 @@ impl AdviseBench<'_> {
     /// Points before the last requests of a run are under way, whose long answers are waited for while nothing else comes.
     fn steady_points(&self, backends: usize) -> usize {
         let counted = self.requests() - self.warmup();
-        (counted.saturating_sub(under_way(backends)) / self.block_requests(backends)) as usize
+        let points = counted.saturating_sub(under_way(backends)) / self.block_requests(backends);
+        // On more back-ends than the log can judge hardly any would be left.
+        points.max(LEAST_POINTS - 1) as usize
     }
 
     /// The most back-ends that this log can judge: on more, a twelfth of the requests that count is less than what is under way at once.

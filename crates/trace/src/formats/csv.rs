@@ -242,9 +242,14 @@ fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<DecodedReque
     })
 }
 
-/// Whether a quoted field that is not closed took in what follows: a line end and then commas, which no real target has.
+/// Whether a quoted field that is not closed took in what follows: a line in it begins as a row does, with a time and a comma.
 fn spans_rows(field: &[u8]) -> bool {
-    field.iter().position(|&b| b == b'\n').is_some_and(|end| field[end..].contains(&b','))
+    let begins_row = |line: &[u8]| {
+        line.iter()
+            .position(|&b| b == b',')
+            .is_some_and(|comma| parse_seconds(line[..comma].trim_ascii()).is_ok())
+    };
+    field.split(|&b| b == b'\n').skip(1).any(begins_row)
 }
 
 pub(crate) fn parse_kind(text: &[u8]) -> Result<RecordKind, LineError> {
