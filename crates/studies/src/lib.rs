@@ -10,6 +10,7 @@ pub mod fine_grain;
 mod judge;
 pub mod lard;
 pub mod matrix;
+mod not_run;
 pub mod robustness;
 mod run_result;
 pub mod scenario;

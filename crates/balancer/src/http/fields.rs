@@ -57,7 +57,7 @@ pub(crate) fn classify(name: &str) -> Field {
     }
 }
 
-/// The same where it does not matter what tells about a client's connection, as in responses: [`Field::Other`] stands for most of that too.
+/// The same for messages in which names that only [`is_forwarding`] knows mean nothing, as in responses: they are [`Field::Other`].
 pub(crate) fn classify_common(name: &str) -> Field {
     let is = |known: &str| name.eq_ignore_ascii_case(known);
     match name.len() {

@@ -167,19 +167,15 @@ impl OutgoingText {
     fn take_head(&mut self, bytes: &[u8], by: &mut impl BeginsStream) -> io::Result<usize> {
         let before = self.line.len();
         // Mostly it comes at once, with some of the body behind it, which need not be copied.
-        let found = if before == 0 {
-            self.scan.scan(bytes)
+        let come = if before == 0 {
+            bytes
         } else {
             self.line.extend_from_slice(bytes);
-            self.scan.scan(&self.line)
+            &self.line
         };
-        let head = match found {
-            HeadEnd::At(length) if before == 0 => Bytes::copy_from_slice(&bytes[..length]),
-            HeadEnd::At(length) => {
-                self.line.truncate(length);
-                std::mem::take(&mut self.line).into()
-            }
-            HeadEnd::Open if before + bytes.len() <= MOST_HEAD_BYTES => {
+        let head = match self.scan.scan(come) {
+            HeadEnd::At(length) => Bytes::copy_from_slice(&come[..length]),
+            HeadEnd::Open if come.len() <= MOST_HEAD_BYTES => {
                 if before == 0 {
                     self.line.extend_from_slice(bytes);
                 }
@@ -187,6 +183,7 @@ impl OutgoingText {
             }
             _ => return Err(invalid()),
         };
+        self.line.clear();
         self.scan = HeadScan::default();
         let begun = by.begin(&head)?;
         if let Some(BegunStream { body, framing, length }) = begun {

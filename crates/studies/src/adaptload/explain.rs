@@ -9,9 +9,7 @@ use super::measures::{
 };
 use super::plan::{ADAPTLOAD, ALPHAS, BATCHES, Contender, DayRun, IMPROVED, IMPROVED_CACHE, JSQ, LARD_BEST};
 use super::results::{AdaptLoadResults, mean};
-
-/// In place of a figure of runs that there are not.
-const NOT_RUN: &str = "an unknown number";
+use crate::not_run;
 
 /// Why a claim does not hold.
 #[derive(Clone, Copy)]
@@ -29,14 +27,7 @@ impl AdaptLoadExplanation {
         match self {
             Self::None => String::new(),
             Self::Reason(text) => text.to_owned(),
-            Self::Measured(text) => match text(days) {
-                // A figure of the study alone does not run all that an explanation is about.
-                words if words.contains(NOT_RUN) => {
-                    "The reason is in figures of runs that this figure leaves out: the whole study tells it."
-                        .to_owned()
-                }
-                words => words,
-            },
+            Self::Measured(text) => not_run::told(text(days)),
         }
     }
 }
@@ -48,7 +39,7 @@ fn range(days: &[AdaptLoadResults], value: impl Fn(&AdaptLoadResults) -> Option<
     match (values.first(), values.last()) {
         (Some(least), Some(most)) if values.len() > 1 => format!("{} to {}", short(*least), short(*most)),
         (Some(only), _) => short(*only),
-        _ => NOT_RUN.to_owned(),
+        _ => not_run::FIGURE.to_owned(),
     }
 }
 

@@ -358,6 +358,7 @@ mod tests {
         let advice = advise(&workload, &question, &()).unwrap();
         assert!(advice.holds_all && advice.memory_steps.is_empty(), "{:?}", advice.facts);
         assert_eq!((advice.memory_bytes, advice.verdict.reason), (256 << 20, VerdictReason::Any));
+        assert!(advice.finals.iter().all(|figures| figures.miss_ratio == 0.0), "{:?}", advice.finals);
     }
 
     #[test]

@@ -5,9 +5,7 @@ use plimsoll_report::Run;
 
 use super::plan::{Family, Variant, hot, ibm, rice};
 use super::results::{GMS, LARD, LARD_R, LB, LB_GC, LardResults, View, WRR};
-
-/// In place of a figure of runs that there are not.
-const NOT_RUN: &str = "an unknown number";
+use crate::not_run;
 
 /// Why a claim does not hold.
 #[derive(Clone, Copy)]
@@ -25,14 +23,7 @@ impl LardExplanation {
         match self {
             Self::None => String::new(),
             Self::Reason(text) => text.to_owned(),
-            Self::Measured(text) => match text(results) {
-                // A figure of the study alone does not run all that an explanation is about.
-                words if words.contains(NOT_RUN) => {
-                    "The reason is in figures of runs that this figure leaves out: the whole study tells it."
-                        .to_owned()
-                }
-                words => words,
-            },
+            Self::Measured(text) => not_run::told(text(results)),
         }
     }
 }
@@ -49,7 +40,7 @@ fn range(mut values: Vec<f64>) -> String {
     match (values.first(), values.last()) {
         (Some(least), Some(most)) if values.len() > 1 => format!("{} to {}", short(*least), short(*most)),
         (Some(only), _) => short(*only),
-        _ => NOT_RUN.to_owned(),
+        _ => not_run::FIGURE.to_owned(),
     }
 }
 

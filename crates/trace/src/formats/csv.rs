@@ -249,6 +249,7 @@ fn spans_rows(field: &[u8]) -> bool {
             .position(|&b| b == b',')
             .is_some_and(|comma| parse_seconds(line[..comma].trim_ascii()).is_ok())
     };
+    // What is before the first line end belongs to the row itself.
     field.split(|&b| b == b'\n').skip(1).any(begins_row)
 }
 
