@@ -54,9 +54,10 @@ pub(crate) struct ClientWay {
     pub(crate) is_proxied: bool,
 }
 
-/// A request whose back-end has been chosen before its connection begins here.
+/// A request that began before its connection begins here.
 pub(crate) struct GivenRequest {
-    pub(crate) assignment: Assignment,
+    /// The back-end that has been chosen, unless it has failed already.
+    pub(crate) assignment: Option<Assignment>,
     /// Back-ends that were tried, the chosen one included.
     pub(crate) attempts: u32,
     /// Those that failed it.

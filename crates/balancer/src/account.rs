@@ -240,15 +240,18 @@ impl Account {
         std::mem::replace(self, Self::new(self.received))
     }
 
-    /// What a request takes with it that continues under another account; `None` before a back-end was chosen.
+    /// What a request takes with it that continues under another account; `None` where no back-end was chosen, and none has failed.
     pub(crate) fn give(self) -> Option<Box<GivenRequest>> {
-        let (attempts, tried) = (self.attempts, self.tried);
-        self.assignment.map(|assignment| Box::new(GivenRequest { assignment, attempts, tried }))
+        let Self { assignment, attempts, tried, .. } = self;
+        let is_known = assignment.is_some() || tried != Tried::NONE;
+        is_known.then(|| Box::new(GivenRequest { assignment, attempts, tried }))
     }
 
     /// Continues a request that began under another account.
     pub(crate) fn take_over(&mut self, given: GivenRequest) {
-        self.assign(given.assignment);
+        if let Some(assignment) = given.assignment {
+            self.assign(assignment);
+        }
         (self.attempts, self.tried) = (given.attempts, given.tried);
     }
 

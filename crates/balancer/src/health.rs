@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::backend::Backend;
 use crate::backend_pool::BackendPool;
-use crate::http2::Http2Connections;
+use crate::http2::{Http2Connections, is_reset_by_peer};
 use crate::net::halves::BackendIo as _;
 use crate::net::is_local;
 use crate::net::to_backend::ToBackend;
@@ -131,7 +131,7 @@ pub(crate) fn seed(backend: &Backend) -> u64 {
 enum BadCheck {
     #[error("its name leads to no address")]
     Unresolved,
-    #[error("{0}")]
+    #[error("its health check failed: {0}")]
     Failed(#[from] io::Error),
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
@@ -170,7 +170,11 @@ async fn check(probe: HealthProbe, backend: Arc<Backend>) -> Result<(), BadCheck
     let mut answer = Vec::new();
     loop {
         let mut piece = [0; 2048];
-        let n = stream.read(&mut piece).await?;
+        let n = match stream.read(&mut piece).await {
+            // A server of gRPC has no pages, and may answer so when nobody has said what to ask it for.
+            Err(error) if probe.is_guess() && is_reset_by_peer(&error) => return Ok(()),
+            read => read?,
+        };
         answer.extend_from_slice(&piece[..n]);
         if let Some(result) = judge(&answer, n == 0, *status_min..=*status_max) {
             return result;

@@ -96,9 +96,15 @@ pub(crate) fn make_dir(dir: &Path) -> Result<(), CliError> {
         .map_err(|e| CliError::Failed(format!("cannot make the directory {}: {e}", dir.display())))
 }
 
-/// Writes a whole file.
+/// Writes a whole file, or none: a part would look like a result.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    fs::write(path, text).map_err(|e| CliError::writing(path, &e))
+    fs::write(path, text).map_err(|error| {
+        if path.metadata().is_ok_and(|found| found.is_file()) {
+            // Whether that works or not, the failure is told.
+            let _ = fs::remove_file(path);
+        }
+        CliError::writing(path, &error)
+    })
 }
 
 /// The path of this program, to start more processes of it.

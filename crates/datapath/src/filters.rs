@@ -15,6 +15,8 @@ pub(crate) struct InterfaceFilter {
     pub(crate) handle: u32,
     /// The program's name, with its number; empty for a filter that is no program.
     pub(crate) name: String,
+    /// The number of the program; 0 for a filter that is none.
+    pub(crate) program: u32,
 }
 
 /// The filters of the clsact qdisc of an interface; `None` where it has none.
@@ -47,16 +49,15 @@ fn filter_of(answer: &RouteNetlinkMessage, is_ingress: bool) -> Option<Interface
         TcAttribute::Options(options) => Some(options),
         _ => None,
     });
-    let name = options.into_iter().flatten().find_map(|option| match option {
-        TcOption::Bpf(TcFilterBpfOption::ProgName(name)) => Some(name.clone()),
-        _ => None,
-    });
-    Some(InterfaceFilter {
-        is_ingress,
-        priority: message.header.info >> 16,
-        handle,
-        name: name.unwrap_or_default(),
-    })
+    let (mut name, mut program) = (String::new(), 0);
+    for option in options.into_iter().flatten() {
+        match option {
+            TcOption::Bpf(TcFilterBpfOption::ProgName(found)) => name.clone_from(found),
+            TcOption::Bpf(TcFilterBpfOption::ProgId(found)) => program = *found,
+            _ => {}
+        }
+    }
+    Some(InterfaceFilter { is_ingress, priority: message.header.info >> 16, handle, name, program })
 }
 
 /// The kernel lists the qdiscs of all interfaces. Where one of them cannot be read, this one counts as there: it then stays.

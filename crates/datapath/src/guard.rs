@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 
-use crate::attach::{AttachPoint, FilterPlace};
+use crate::agent_places::{detach_leftovers, guard_places};
+use crate::attach::FilterPlace;
 use crate::clock::now_ns;
 use crate::counters::GuardCounters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
@@ -24,8 +25,6 @@ const VIPS: &str = "plimsoll_vips";
 const LEASES: &str = "plimsoll_leases";
 const HELD: &str = "plimsoll_held";
 const COUNTS: &str = "plimsoll_counts";
-/// Priority of the filters: early, yet with room before them.
-const PRIORITY: u32 = 81;
 /// A ring must be a power of two and whole pages.
 const RING_BYTES: std::ops::RangeInclusive<u32> = 64 * 1024..=1 << 28;
 
@@ -93,7 +92,6 @@ impl Guard {
             beside: None,
         };
         let mut loaded = load(&plan, Some(&pins))?;
-        let place = |index, point| FilterPlace::new(&config.instance, index, point, PRIORITY);
         let guard = Self {
             vips: loaded.take_map(VIPS)?,
             leases: loaded.take_map(LEASES)?,
@@ -104,7 +102,7 @@ impl Guard {
             emit: loaded.take_program("plimsoll_emit")?,
             ifindex: link.index,
             own_mac,
-            places: [place(link.index, AttachPoint::Ingress), place(link.index, AttachPoint::Egress)],
+            places: guard_places(&config.instance, link.index),
             pins,
         };
         let ring = HeldRing::new(loaded.take_map(HELD)?)?;
@@ -112,10 +110,7 @@ impl Guard {
         // Attach the outbound program first: a packet that is let in may be answered at once.
         guard.places[1].attach(guard.outbound.as_fd())?;
         guard.places[0].attach(guard.inbound.as_fd())?;
-        for other in links.iter().filter(|other| other.index != link.index) {
-            place(other.index, AttachPoint::Ingress).detach(guard.inbound.as_fd())?;
-            place(other.index, AttachPoint::Egress).detach(guard.outbound.as_fd())?;
-        }
+        detach_leftovers(&config.instance, &links, &guard.places, guard.inbound.as_fd())?;
         guard.pins.remove_other_versions();
         Ok((guard, ring))
     }
@@ -273,9 +268,9 @@ impl Guard {
 /// Loads the programs and attaches them to interface `ifindex` for good, to check that the system allows it.
 pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
     let mut loaded = load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[], beside: None }, None)?;
-    let place = |point| FilterPlace::new("check", ifindex, point, PRIORITY);
-    place(AttachPoint::Egress).attach(loaded.take_program("plimsoll_out")?.as_fd())?;
-    place(AttachPoint::Ingress).attach(loaded.take_program("plimsoll_in")?.as_fd())
+    let [arrival, departure] = guard_places("check", ifindex);
+    departure.attach(loaded.take_program("plimsoll_out")?.as_fd())?;
+    arrival.attach(loaded.take_program("plimsoll_in")?.as_fd())
 }
 
 /// Loads the programs and attaches them nowhere, to check that this process may.
@@ -298,9 +293,13 @@ fn check(config: &GuardConfig) -> Result<(), DatapathError> {
     check_vips(&config.vips)
 }
 
-/// Refuses a second guard with the same virtual address. Each would drop what the other lets out, and the
-/// first to end would remove the address from both. The remains of a killed guard do the same harm.
-fn check_alone(pins: &Pins, links: &[NetworkInterface], vips: &[SocketAddr]) -> Result<(), DatapathError> {
+/// Refuses an agent beside a guard with the same virtual address, which would drop what the agent lets out; the first to end would
+/// remove the address from both. The remains of a killed guard do the same harm.
+pub(crate) fn check_alone(
+    pins: &Pins,
+    links: &[NetworkInterface],
+    vips: &[SocketAddr],
+) -> Result<(), DatapathError> {
     for other in pins.others() {
         let Ok(theirs) = MapHandle::from_pinned_path(other.path(VIPS)) else { continue };
         let is_theirs = |vip: &&SocketAddr| {
@@ -309,8 +308,7 @@ fn check_alone(pins: &Pins, links: &[NetworkInterface], vips: &[SocketAddr]) -> 
         let Some(shared) = vips.iter().find(is_theirs) else { continue };
         // An instance without an interface here is in another network namespace and does no harm.
         let is_there = |link: &&NetworkInterface| {
-            let place = |point| FilterPlace::new(&other.instance, link.index, point, PRIORITY);
-            [AttachPoint::Egress, AttachPoint::Ingress].iter().any(|point| place(*point).is_ours())
+            guard_places(&other.instance, link.index).iter().any(FilterPlace::is_ours)
         };
         let Some(link) = links.iter().find(is_there) else { continue };
         let remedy = if other.is_alive() {

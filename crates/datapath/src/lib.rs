@@ -19,6 +19,7 @@
 
 mod accept_queue;
 mod address_watch;
+mod agent_places;
 mod attach;
 mod batch;
 mod clock;

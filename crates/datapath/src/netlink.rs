@@ -8,7 +8,7 @@ use netlink_packet_core::{
     NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage, LinkXdp};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
@@ -34,6 +34,8 @@ pub(crate) struct NetworkInterface {
     pub(crate) most_bytes: u32,
     /// Whether it is a device of the kernel's own (veth, bridge, and so on), which no hardware stands behind.
     pub(crate) is_virtual: bool,
+    /// The number of its XDP program.
+    pub(crate) xdp_program: Option<u32>,
 }
 
 impl NetworkInterface {
@@ -45,6 +47,7 @@ impl NetworkInterface {
             merged_bytes: None,
             most_bytes: 0,
             is_virtual: false,
+            xdp_program: None,
         };
         let ethernet = message.header.link_layer_type == LinkLayerType::Ether;
         for attribute in &message.attributes {
@@ -54,6 +57,12 @@ impl NetworkInterface {
                 LinkAttribute::LinkInfo(_) => link.is_virtual = true,
                 LinkAttribute::Mtu(bytes) => link.most_bytes = *bytes,
                 LinkAttribute::GroMaxSize(bytes) => link.merged_bytes = Some(*bytes),
+                LinkAttribute::Xdp(told) => {
+                    link.xdp_program = told.iter().find_map(|told| match told {
+                        LinkXdp::ProgId(number) => Some(*number).filter(|number| *number != 0),
+                        _ => None,
+                    });
+                }
                 _ => {}
             }
         }

@@ -22,7 +22,8 @@ pub(crate) const BPF_FS: &str = "/sys/fs/bpf";
 const PRIVATE: u32 = 0o700;
 /// The permission bits.
 const MODE: u32 = 0o7777;
-const ROOT: &str = "plimsoll";
+/// The home of root has this name; that of another user begins with it.
+pub(crate) const ROOT: &str = "plimsoll";
 /// How often a directory is made that others remove in the same moment.
 pub(crate) const ATTEMPTS: usize = 100;
 

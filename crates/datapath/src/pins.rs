@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use libbpf_rs::{MapCore as _, MapHandle};
 use rustix::fs::{AtFlags, Dir, FlockOperation, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
@@ -12,7 +13,7 @@ use rustix::process::geteuid;
 use tracing::{info, warn};
 
 use crate::error::DatapathError;
-use crate::pin_home::{ATTEMPTS, BPF_FS, PinHome, Taking, open_directory};
+use crate::pin_home::{ATTEMPTS, BPF_FS, PinHome, ROOT, Taking, open_directory};
 use crate::privileges::RunUser;
 
 /// Version of `bpf/structs.h` and of the maps. Raised whenever an older instance's maps cannot be taken over.
@@ -166,12 +167,17 @@ impl Pins {
         }
     }
 
-    /// Removes all pins.
-    pub(crate) fn remove(&self) {
+    /// Removes all pins, and keeps the directory with its lock.
+    pub(crate) fn clear(&self) {
         let Some(place) = &self.place else { return };
         if let Err(error) = remove_contents(&place.directory) {
             warn!("cannot remove the pinned maps of {}: {error}", self.instance);
         }
+    }
+
+    /// Removes all pins, and the directory.
+    pub(crate) fn remove(&self) {
+        self.clear();
         self.remove_empty();
     }
 }
@@ -185,6 +191,21 @@ fn remove_contents(directory: &OwnedFd) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Those of the instance whose map `name` is the one of this number, as far as this process sees them.
+pub(crate) fn pins_with(name: &str, map_id: u32) -> Option<OtherPins> {
+    let homes = fs::read_dir(BPF_FS).ok()?.flatten();
+    let homes = homes.filter(|entry| entry.file_name().to_string_lossy().starts_with(ROOT));
+    let entries = homes.flat_map(|home| fs::read_dir(home.path()).into_iter().flatten().flatten());
+    let mut instances = entries.filter_map(|entry| {
+        Some(OtherPins { instance: entry.file_name().into_string().ok()?, directory: entry.path() })
+    });
+    let is_it = |pins: &OtherPins| {
+        let info = MapHandle::from_pinned_path(pins.path(name)).and_then(|map| map.info());
+        info.is_ok_and(|info| info.info.id == map_id)
+    };
+    instances.find(is_it)
 }
 
 /// The pinned maps of another instance.

@@ -41,6 +41,17 @@ impl<const MOST: usize> BackendList<MOST> {
         }
     }
 
+    /// Adds `id` before that at `at`, or last, unless there are [`BackendList::MOST`].
+    #[inline]
+    pub(crate) fn insert(&mut self, at: usize, id: BackendId) {
+        let len = usize::from(self.len);
+        if len < MOST && at <= len {
+            self.ids.copy_within(at..len, at + 1);
+            self.ids[at] = id;
+            self.len += 1;
+        }
+    }
+
     /// Those that are not in `others`.
     #[must_use]
     pub fn without(self, others: Self) -> Self {

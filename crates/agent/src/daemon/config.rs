@@ -119,6 +119,9 @@ impl AgentConfig {
         if self.vips.is_empty() {
             return wrong("there is no virtual address; name one at least".to_owned());
         }
+        let front_ends = self.front_ends.iter().map(|front_end| (front_end.address, &*front_end.name));
+        let own = [Some(self.listen), self.origin_listen].into_iter().flatten();
+        check_vips(&self.vips, front_ends.chain(own.map(|own| (own.ip(), "this agent"))))?;
         let Self { max_connections, state_bytes, threads, link_timeout, .. } = *self;
         CheckedLimits { max_connections, state_bytes, threads, link_timeout }.check()?;
         if self.window == 0 {
@@ -130,6 +133,28 @@ impl AgentConfig {
             );
         }
         Ok(())
+    }
+}
+
+/// Checks addresses for clients: none may be one by which somebody of `others` is reached, as this machine takes it for its own, and
+/// sends nothing from it without a client.
+pub(super) fn check_vips<'a>(
+    vips: &[SocketAddr],
+    mut others: impl Iterator<Item = (IpAddr, &'a str)>,
+) -> Result<(), AgentError> {
+    let is_nowhere = |vip: &&SocketAddr| {
+        let ip = vip.ip().to_canonical();
+        ip.is_loopback() || ip.is_unspecified() || ip.is_multicast()
+    };
+    if let Some(vip) = vips.iter().find(is_nowhere) {
+        let what = format!("{} cannot be an address for clients: no packet from elsewhere has it", vip.ip());
+        return Err(AgentError::Config(what));
+    }
+    match others.find(|(ip, _)| vips.iter().any(|vip| vip.ip() == *ip)) {
+        Some((ip, who)) => Err(AgentError::Config(format!(
+            "{ip} cannot be an address for clients here: {who} is to be reached by it"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -218,4 +243,25 @@ pub enum AgentError {
         /// What the system says.
         error: io::Error,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The machine would take packets of the front-end for its own, or send nothing from where its links are.
+    #[test]
+    fn addresses_of_the_machines_are_none_for_clients() {
+        let serve = ServeConfig::Copy("127.0.0.1:8080".parse().unwrap());
+        let mut config = AgentConfig::new("a", "10.0.0.21:7400".parse().unwrap(), Key::new([1; 32]), serve);
+        config.front_ends = vec![FrontEnd { name: "f".to_owned(), address: [10, 0, 0, 11].into() }];
+        let mut checked = |vip: &str| {
+            config.vips = vec!["10.0.0.10:80".parse().unwrap(), vip.parse().unwrap()];
+            config.check().map_err(|error| error.to_string())
+        };
+        assert_eq!(checked("10.0.0.9:80"), Ok(()));
+        assert!(checked("10.0.0.11:80").unwrap_err().contains("f is to be reached by it"));
+        assert!(checked("10.0.0.21:81").unwrap_err().contains("this agent is to be reached by it"));
+        assert!(checked("127.0.0.1:80").unwrap_err().contains("no packet from elsewhere"));
+    }
 }

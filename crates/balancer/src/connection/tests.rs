@@ -331,15 +331,20 @@ async fn a_stale_connection_moves_no_target() {
 async fn a_request_that_comes_back_keeps_its_attempts() {
     let sent = get("/second-try");
     let tables = under("lard");
-    let served = from_start::<OwnAnswers>(&tables, &sent, |shared| {
-        let Offer::Assigned(assignment) = shared.dispatch.first().offer(TargetId(1), Kind::Static, 0) else {
-            panic!("none")
-        };
-        let tried = Tried::new([BackendId(2)]);
-        let given = Some(Box::new(GivenRequest { assignment, attempts: 2, tried }));
-        Start { given, ..Start::default() }
-    });
-    assert_eq!(served.await.counts(), ([0, 1, 0, 0, 0], 1));
+    // With the back-end that was chosen for it, and where that has failed, too.
+    for is_chosen in [true, false] {
+        let served = from_start::<OwnAnswers>(&tables, &sent, move |shared| {
+            let Offer::Assigned(assignment) = shared.dispatch.first().offer(TargetId(1), Kind::Static, 0)
+            else {
+                panic!("none")
+            };
+            let (assignment, attempts) = if is_chosen { (Some(assignment), 2) } else { (None, 1) };
+            let tried = Tried::new([BackendId(2)]);
+            let given = Some(Box::new(GivenRequest { assignment, attempts, tried }));
+            Start { given, ..Start::default() }
+        });
+        assert_eq!(served.await.counts(), ([0, 1, 0, 0, 0], 1));
+    }
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ pub(super) fn path(bytes: &[u8]) {
     assert_eq!(last, raw.len());
 }
 
-fn context(client: HttpVersion, to_head: bool, upgrade: bool) -> ResponseContext<'static> {
+fn context(client: HttpVersion, to_head: bool, upgrade: Option<&'static str>) -> ResponseContext<'static> {
     let date = b"Thu, 26 Nov 2026 00:00:00 GMT";
     ResponseContext {
         fields: 100,
@@ -88,10 +88,10 @@ fn rewritten(head: &[u8], context: &ResponseContext<'_>) -> Option<(ResponseHead
 pub(super) fn response(bytes: &[u8]) {
     let HeadEnd::At(end) = HeadScan::default().scan(bytes) else { return };
     for (client, to_head, upgrade) in [
-        (HttpVersion::Http11, false, false),
-        (HttpVersion::Http11, true, false),
-        (HttpVersion::Http10, false, false),
-        (HttpVersion::Http11, false, true),
+        (HttpVersion::Http11, false, None),
+        (HttpVersion::Http11, true, None),
+        (HttpVersion::Http10, false, None),
+        (HttpVersion::Http11, false, Some("websocket")),
     ] {
         let context = context(client, to_head, upgrade);
         let Some((head, out)) = rewritten(&bytes[..end], &context) else { continue };
@@ -104,7 +104,7 @@ pub(super) fn response(bytes: &[u8]) {
         };
         check_framing(&fields, out_framing);
         assert!(head.keep_client || out_framing != Framing::UntilClose || client == HttpVersion::Http10);
-        assert!(head.changes_protocol() <= upgrade);
+        assert!(head.changes_protocol() <= upgrade.is_some());
         if head.changes_protocol() {
             continue;
         }
@@ -120,7 +120,7 @@ pub(super) fn response(bytes: &[u8]) {
 pub(super) fn response_to_http2(bytes: &[u8]) {
     let Some((&[flags], bytes)) = bytes.split_first_chunk::<1>() else { return };
     let HeadEnd::At(end) = HeadScan::default().scan(bytes) else { return };
-    let context = context(HttpVersion::Http2, flags & 1 != 0, flags & 2 != 0);
+    let context = context(HttpVersion::Http2, flags & 1 != 0, (flags & 2 != 0).then_some("websocket"));
     let Some((head, out)) = rewritten(&bytes[..end], &context) else { return };
     let Some(parts) = text::read_response(&out, context.to_head) else { return };
     if head.changes_protocol() {

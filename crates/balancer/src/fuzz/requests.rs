@@ -88,7 +88,7 @@ fn check_request(head: &RequestHead, line: &[u8], fields: &[ReadField]) {
     assert_ne!(parts[0], b"CONNECT");
     assert_eq!(values(fields, "host").count(), 1);
     check_framing(fields, head.framing);
-    let upgrades = usize::from(head.upgrade);
+    let upgrades = usize::from(head.upgrade.is_some());
     assert_eq!(values(fields, "connection").count(), upgrades);
     assert_eq!(values(fields, "upgrade").count(), upgrades);
     let hop_by_hop = |name: &str| matches!(classify(name), Field::HopByHop) && name != "upgrade";
@@ -156,7 +156,7 @@ pub(super) fn http2(bytes: &[u8]) {
     let (line, fields) = read_head(&out);
     check_request(&head, line, &fields);
     let method = line.split(|&b| b == b' ').next().unwrap_or_default();
-    if head.upgrade {
+    if head.upgrade.is_some() {
         assert_eq!((method, &sent.method), (&b"GET"[..], &Method::CONNECT));
     } else {
         assert_eq!(method, sent.method.as_str().as_bytes());
@@ -180,11 +180,11 @@ fn to_http2(head: &RequestHead, out: &[u8], fields: &[ReadField]) {
     let Some(parts) = text::read_request(out, "http") else { return };
     let told = fields.iter().filter(|(name, _)| match classify(name) {
         Field::Connection | Field::HopByHop | Field::Host | Field::TransferEncoding => false,
-        _ => !(head.upgrade && name == "sec-websocket-key"),
+        _ => !(head.upgrade.is_some() && name == "sec-websocket-key"),
     });
     // And `te`.
     assert_eq!(parts.headers.len(), told.count() + 1);
-    assert_eq!(parts.method == Method::CONNECT, head.upgrade);
+    assert_eq!(parts.method == Method::CONNECT, head.upgrade.is_some());
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let target = head.line.of(out).split(|&b| b == b' ').nth(1).unwrap_or_default();
     let target = std::str::from_utf8(target).expect("a target is ASCII");

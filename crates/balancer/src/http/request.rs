@@ -45,8 +45,8 @@ pub(crate) struct RequestHead {
     pub(crate) keep_alive: bool,
     /// Whether the client waits for `100 Continue`.
     pub(crate) expects_continue: bool,
-    /// Whether the client wants to change the protocol on its connection, and may.
-    pub(crate) upgrade: bool,
+    /// The protocol to which the client wants to change on its connection, and may: its place in `limits.upgrades`.
+    pub(crate) upgrade: Option<u8>,
     /// How the content of its response is coded for the client, if the front-end codes it.
     pub(crate) coding: Option<ContentCoding>,
     /// Whether the method is HEAD.
@@ -126,7 +126,7 @@ pub(crate) fn rewrite(
         keep_alive: !facts.options.close && (version != HttpVersion::Http10 || facts.options.keep_alive),
         // Clients of HTTP/1.0 do not wait (RFC 9110, section 10.1.1).
         expects_continue: facts.expect && version != HttpVersion::Http10 && framing != Framing::None,
-        upgrade: upgrade.is_some(),
+        upgrade: upgrade.map(|(place, _)| place),
         coding: coding::of_client(compression, version, request.headers),
         is_head: method == b"HEAD",
         is_get: method == b"GET",
@@ -147,7 +147,7 @@ pub(crate) fn rewrite(
     write_fields((request.headers, &kinds, edits), &facts, context, &mut head, out);
     head.forwarded_for = write_forwarding(&facts.forwarded, host, version, context, out);
     write_framing(&head, method, out);
-    write_upgrade(upgrade, out);
+    write_upgrade(upgrade.map(|(_, protocol)| protocol), out);
     out.extend_from_slice(b"\r\n");
     Ok(head)
 }
@@ -248,16 +248,18 @@ impl<'a> RequestFacts<'a> {
         }
     }
 
-    /// The protocol to which the client may change with this request (RFC 9110, section 7.8).
+    /// The protocol to which the client may change with this request (RFC 9110, section 7.8): its place in the configuration, and as
+    /// the client writes it.
     fn upgrade(
         &self,
         context: &RequestContext<'_>,
         framing: Framing,
         version: HttpVersion,
-    ) -> Option<&'a [u8]> {
+    ) -> Option<(u8, &'a [u8])> {
         let asked = self.upgrade.filter(|_| self.options.nominates("upgrade") && framing == Framing::None)?;
         let known = |known: &UpgradeProtocol| asked.eq_ignore_ascii_case(known.0.as_bytes());
-        (version != HttpVersion::Http10 && context.upgrades.iter().any(known)).then_some(asked)
+        let place = context.upgrades.iter().position(known).filter(|_| version != HttpVersion::Http10)?;
+        Some((u8::try_from(place).ok()?, asked))
     }
 
     fn is_plain(&self, trusted: bool) -> bool {

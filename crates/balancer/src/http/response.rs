@@ -28,8 +28,8 @@ pub(crate) struct ResponseContext<'a> {
     pub(crate) fields: usize,
     /// Whether the request was HEAD.
     pub(crate) to_head: bool,
-    /// Whether the client wants to change the protocol.
-    pub(crate) upgrade: bool,
+    /// The protocol to which the client wants to change.
+    pub(crate) upgrade: Option<&'a str>,
     /// The client's version.
     pub(crate) client: HttpVersion,
     /// Whether the client's connection is to be kept, as far as the request and the front-end say.
@@ -89,11 +89,16 @@ pub(crate) fn rewrite(
     let status = response.code.unwrap_or_default();
     let mut kinds = NO_KINDS;
     let facts = ResponseFacts::gather(response.headers, &mut kinds)?;
-    let changes = context.upgrade && facts.upgrade.is_some() && facts.options.nominates("upgrade");
-    if !(100..600).contains(&status) || status == 101 && !changes {
-        return Err(BadResponse::Wrong("a status code that was not asked for"));
+    if !(100..600).contains(&status) {
+        return Err(BadResponse::Wrong("a status code that is none: they are from 100 to 599"));
     }
-    if context.upgrade && context.client == HttpVersion::Http2 && (200..300).contains(&status) {
+    // To another protocol would be a tunnel of which nobody knows what passes in it (RFC 9110, section 7.8).
+    let wanted = |asked: &str| facts.upgrade.is_some_and(|told| told.eq_ignore_ascii_case(asked.as_bytes()));
+    let changes = context.upgrade.is_some_and(wanted) && facts.options.nominates("upgrade");
+    if status == 101 && !changes {
+        return Err(BadResponse::Wrong("a change to a protocol that the client has not asked for"));
+    }
+    if context.upgrade.is_some() && context.client == HttpVersion::Http2 && (200..300).contains(&status) {
         // Such a client would take it for the change (RFC 8441, section 5).
         return Err(BadResponse::Wrong("an answer that does not change the protocol"));
     }
@@ -271,7 +276,7 @@ mod tests {
             more: &[],
             fields: 100,
             to_head: false,
-            upgrade: false,
+            upgrade: None,
             client: HttpVersion::Http11,
             keep_client: true,
             compression: None,
@@ -356,6 +361,19 @@ mod tests {
     }
 
     #[test]
+    fn only_the_protocol_that_was_asked_for() {
+        let context = ResponseContext { upgrade: Some("websocket"), ..context() };
+        let of = |told: &str| {
+            let head = format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n{told}\r\n");
+            run(&head, &context).map(|(_, out)| out)
+        };
+        assert!(of("Upgrade: WebSocket\r\n").unwrap().contains("Upgrade: WebSocket\r\n"));
+        for told in ["Upgrade: h2c\r\n", "Upgrade: websocket, h2c\r\n", ""] {
+            assert!(of(told).is_err(), "{told}");
+        }
+    }
+
+    #[test]
     fn what_is_not_passed_on() {
         for bad in [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -365,6 +383,7 @@ mod tests {
             "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
             "HTTP/1.1 101 Switching\r\n\r\n",
             "HTTP/1.1 099 X\r\n\r\n",
+            "HTTP/1.1 600 X\r\n\r\n",
             "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
             "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
             "HTTP/2 200 OK\r\n\r\n",

@@ -163,6 +163,12 @@ pub(super) fn broken(error: h2::Error) -> io::Error {
     io::Error::new(kind, error)
 }
 
+/// Whether this is a stream that the peer has reset once it knew of its request.
+pub(crate) fn is_reset_by_peer(error: &io::Error) -> bool {
+    let of_stream = error.get_ref().and_then(|inner| inner.downcast_ref::<h2::Error>());
+    error.kind() != NOT_PROCESSED && of_stream.is_some_and(|inner| inner.is_remote() && inner.is_reset())
+}
+
 /// The kind of errors of a stream whose request the peer has not processed.
 pub(crate) const NOT_PROCESSED: io::ErrorKind = io::ErrorKind::ConnectionRefused;
 /// The kind of errors of a stream whose request cannot be said with HTTP/2, or not to this peer.

@@ -27,7 +27,7 @@ const IDLE_FRAMES_PER_S: u64 = 50;
 const PER_REQUEST: u64 = 4;
 const PER_PIECE: u64 = 3;
 /// Streams that it may reset at once, and in a second.
-const MOST_RESETS: u64 = 1000;
+pub(super) const MOST_RESETS: u64 = 1000;
 const RESETS_PER_S: u64 = 33;
 const KIB: u64 = 1 << 10;
 

@@ -270,3 +270,53 @@ fn poll_room(cx: &mut Context<'_>, body: &mut SendStream<Bytes>, most: usize) ->
     }
     Poll::Ready(Ok(body.capacity().min(most)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes all heads for interim ones, and refuses those of status 500.
+    #[derive(Default)]
+    struct Heads(Vec<String>);
+
+    impl BeginsStream for Heads {
+        fn begin(&mut self, head: &Bytes) -> io::Result<Option<BegunStream>> {
+            let head = String::from_utf8(head.to_vec()).unwrap();
+            let is_refused = head.contains(" 500 ");
+            self.0.push(head);
+            if is_refused { Err(invalid()) } else { Ok(None) }
+        }
+
+        fn poll_reset(&mut self, _: &mut Context<'_>) -> Poll<Result<Reason, h2::Error>> {
+            Poll::Pending
+        }
+    }
+
+    const INTERIM: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    const REFUSED: &str = "HTTP/1.1 500 Oh\r\nA: b\r\n\r\n";
+
+    /// Writes all of it, as whoever writes in pieces does.
+    fn write(out: &mut OutgoingText, mut bytes: &[u8], heads: &mut Heads) -> io::Result<()> {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        while !bytes.is_empty() {
+            let Poll::Ready(taken) = out.poll_write(&mut cx, bytes, heads) else { panic!("it waits") };
+            bytes = &bytes[taken?..];
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn heads_in_two_pieces_cut_anywhere() {
+        let text = [INTERIM, INTERIM, REFUSED].concat();
+        for cut in 0..=text.len() {
+            let (mut out, mut heads) = (OutgoingText::new(), Heads::default());
+            let (first, second) = text.as_bytes().split_at(cut);
+            let written =
+                write(&mut out, first, &mut heads).and_then(|()| write(&mut out, second, &mut heads));
+            assert!(written.is_err(), "{cut}");
+            let (known, again) = heads.0.split_at(3);
+            assert_eq!(known, [INTERIM, INTERIM, REFUSED], "{cut}");
+            assert!(again.iter().all(|head| head == REFUSED), "{cut}: only an error shows again");
+        }
+    }
+}

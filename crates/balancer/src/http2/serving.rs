@@ -16,7 +16,7 @@ use plimsoll_config::Config;
 
 use super::client_stream::{ClientStreamText, client_stream};
 use super::held_output::HeldOutput;
-use super::meter::{FrameAccount, Metered};
+use super::meter::{FrameAccount, MOST_RESETS, Metered};
 use crate::accepted::Accepted;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
@@ -309,6 +309,9 @@ fn builder(config: &Config) -> server::Builder {
         .max_send_buffer_size(SEND_BUFFER_BYTES)
         .max_concurrent_streams(config.http2.streams)
         .max_local_error_reset_streams(Some(MOST_WRONG_STREAMS))
+        // The meter says how many a client may reset, and this is beyond it: the library's own bound, of 20, knows no difference between
+        // an attack and somebody who leaves a page.
+        .max_pending_accept_reset_streams(2 * MOST_RESETS as usize)
         // What is too long for the front-end is to be refused, and counted, by itself. Each field counts 32 bytes more here.
         .max_header_list_size(u32::try_from(2 * config.limits.head_bytes).unwrap_or(u32::MAX));
     builder

@@ -18,6 +18,10 @@ use crate::http::host;
 /// Fields beyond those of a client that the front-end itself may have added.
 const OWN_FIELDS: usize = 32;
 const ALL_FIELDS: usize = MOST_FIELDS + OWN_FIELDS;
+/// Bytes of a head whose fields share its memory.
+const MOST_SHARED_BYTES: usize = 2048;
+/// What a server of gRPC says of the end of a call, in trailers, or in a head that ends the answer, too.
+const GRPC_STATUS: &str = "grpc-status";
 
 /// How the body of a message is written as HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,6 +270,10 @@ pub(super) fn read_response(text: &Bytes, to_head: bool) -> Option<ReadHead<Resp
         return Some(ReadHead { head: response, framing: TextFraming::Tunnel, length: 0 });
     }
     let framing = if to_head || never_has_body(status) { TextFraming::None } else { framing };
+    if framing == TextFraming::None && response.headers().contains_key(GRPC_STATUS) {
+        // The length is our own, for clients of HTTP/1.1: here it would be metadata of the call.
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
     Some(ReadHead { head: response, framing, length })
 }
 
@@ -279,10 +287,12 @@ pub(super) fn read_trailers(text: &Bytes) -> Option<HeaderMap> {
 }
 
 /// Fields of `text` without those that belong to a connection, and what the latter say of the body: how it is framed, and its length. Values
-/// share the memory of `text`: allocating each costs a tenth of what a small response takes.
+/// share the memory of a `text` that is not long: allocating each costs a tenth of what a small response takes, but what shares it keeps all
+/// of it, for as long as the connection, where HPACK's table has it.
 fn read_fields(text: &Bytes, fields: &[httparse::Header<'_>]) -> Option<(HeaderMap, (TextFraming, u64))> {
     let mut map = HeaderMap::with_capacity(fields.len());
     let mut framing = (TextFraming::None, 0);
+    let shares = text.len() <= MOST_SHARED_BYTES;
     for field in fields {
         match classify_common(field.name) {
             Field::TransferEncoding => {
@@ -297,7 +307,12 @@ fn read_fields(text: &Bytes, fields: &[httparse::Header<'_>]) -> Option<(HeaderM
             _ => {}
         }
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
-        map.append(name, HeaderValue::from_maybe_shared(text.slice_ref(field.value)).ok()?);
+        let value = if shares {
+            HeaderValue::from_maybe_shared(text.slice_ref(field.value))
+        } else {
+            HeaderValue::from_bytes(field.value)
+        };
+        map.append(name, value.ok()?);
     }
     Some((map, framing))
 }

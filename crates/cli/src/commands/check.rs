@@ -64,11 +64,12 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let (vips, peers) = (args.vip.clone(), args.front_end.clone());
         let interfaces = vec![interface.clone()];
         // The ports are the agent's to know.
-        let (ports, unused) = (Vec::new(), Vec::new());
+        let (ports, unused, listeners) = (Vec::new(), Vec::new(), Vec::new());
         // It connects to nobody.
         let (destinations, shared) = (Vec::new(), Vec::new());
+        let role = Role::Backend;
         let question =
-            Question { role: Role::Backend, interfaces, vips, ports, unused, peers, destinations, shared };
+            Question { role, interfaces, vips, ports, unused, listeners, peers, destinations, shared };
         return system::report(&question, args.json);
     }
     if args.schema {

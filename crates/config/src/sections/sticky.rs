@@ -20,7 +20,7 @@ keys! {
         "cookie" cookie: String = Words("`plimsoll`; in `[pool.sticky]` with `-` and the pool's name"), Text("a name of letters, digits, `-`, `_` and `.`") => CookieName;
         /// A secret that is the key of the hash of a back-end's name: what front-ends with the same one set is the same. Without it, whoever
         /// guesses a back-end's name, by default its address, can tell that the guess is right.
-        "salt" salt: String = Words("none"), Text("a text of at most 256 characters") => Salt;
+        "salt" salt: String = Words("none"), Text("a text of 1 to 256 characters") => Salt;
         /// How long clients keep the cookie: `session`, until they end; or a time.
         "max_age" max_age: Option<Duration> =
             Is("session"), Text("\"session\", or a time from \"1s\" to \"24h\", e.g. \"8h\"") => MaxAge;
@@ -119,9 +119,13 @@ impl KeyForm<String> for Salt {
         if section.found(name).is_none() {
             return Some(String::new());
         }
-        reader.text(section, name, |text| match text.len() <= 256 {
-            true => Ok(text.to_owned()),
-            false => Err(("is longer than 256 bytes".to_owned(), "write a shorter one".to_owned())),
+        reader.text(section, name, |text| match text.len() {
+            0 => Err((
+                "is empty".to_owned(),
+                "write a secret, or remove the key: then there is none".to_owned(),
+            )),
+            1..=256 => Ok(text.to_owned()),
+            _ => Err(("is longer than 256 bytes".to_owned(), "write a shorter one".to_owned())),
         })
     }
 

@@ -11,10 +11,12 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use self::layout::CLONE_ENTRY_BYTES;
 pub use self::layout::{CloneEntry, RouterEvent};
 use crate::Flow;
-use crate::attach::{AttachPoint, FilterPlace};
+use crate::agent_places::{detach_leftovers, router_place};
+use crate::attach::FilterPlace;
 use crate::clock::now_ns;
 use crate::counters::RouterCounters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::guard::check_alone;
 use crate::layout::{MAX_VIPS, Mac, NextHop, turn, turn_here};
 use crate::loader::{Aligned, LoadPlan, load};
 use crate::neighbor::way;
@@ -32,8 +34,6 @@ const CLONES: &str = "plimsoll_clones";
 const NODES: &str = "plimsoll_nodes";
 const HELD: &str = "plimsoll_held";
 const COUNTS: &str = "plimsoll_counts";
-/// Priority of the filter: early, yet with room before it.
-const PRIORITY: u32 = 82;
 
 /// The configuration of a packet router.
 #[derive(Debug, Clone)]
@@ -82,12 +82,12 @@ pub struct PacketRouter {
 }
 
 impl PacketRouter {
-    /// Loads the program and attaches it, in place of that of an earlier process of this name. What it reports can be read from
+    /// Loads the program and attaches it, in place of that of an earlier process of this name, or of its guard. What it reports can be read from
     /// the ring. `user` is the one that this process is to become, if any.
     ///
     /// # Errors
-    /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), a kernel that is too
-    /// old, or a configuration out of bounds.
+    /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), the guard of another
+    /// one with one of the addresses ([`DatapathError::Taken`]), a kernel that is too old, or a configuration out of bounds.
     pub fn open(
         config: &PacketRouterConfig,
         user: Option<&RunUser>,
@@ -97,8 +97,11 @@ impl PacketRouter {
                 "a packet router needs room for 1 connection at least".to_owned(),
             ));
         }
-        let ifindex = netlink::ethernet_index(&config.interface)?;
+        let links = netlink::links()?;
+        let link = netlink::named(&links, &config.interface)?;
+        link.check_ethernet()?;
         let pins = Pins::open(&config.instance, user)?;
+        check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
         let sizes = [(CLONES, config.clones), (HELD, config.ring_bytes)];
         let plan = LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &sizes, beside: None };
         let mut loaded = load(&plan, None)?;
@@ -113,10 +116,14 @@ impl PacketRouter {
             expect: loaded.take_program("plimsoll_expect")?,
             receive: loaded.take_program("plimsoll_receive")?,
             emit: loaded.take_program("plimsoll_emit")?,
-            place: FilterPlace::new(&config.instance, ifindex, AttachPoint::Ingress, PRIORITY),
+            place: router_place(&config.instance, link.index),
             pins,
         };
         router.place.attach(router.route.as_fd())?;
+        // A guard that was killed would hold what is for this node, and let nothing out.
+        detach_leftovers(&config.instance, &links, &[router.place], router.route.as_fd())?;
+        router.pins.clear();
+        router.pins.remove_other_versions();
         Ok((router, ring))
     }
 

@@ -1,6 +1,6 @@
 //! The encoding of the structs in `bpf/switch_structs.h`. Numbers are in the machine's byte order, keys in network order.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use plimsoll_wire::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
 
@@ -114,6 +114,15 @@ pub(crate) fn service(address: SocketAddr, transport: Transport) -> [u8; SERVICE
     key[16..18].copy_from_slice(&address.port().to_be_bytes());
     key[18..].copy_from_slice(&u16::from(transport.number()).to_ne_bytes());
     key
+}
+
+/// The inverse of [`service`].
+pub(super) fn service_of(key: &[u8]) -> Option<(SocketAddr, Transport)> {
+    let (ip, rest) = key.split_first_chunk::<16>()?;
+    let (port, rest) = rest.split_first_chunk()?;
+    let transport = Transport::of(u16::from_ne_bytes(*rest.first_chunk()?).into())?;
+    let ip = IpAddr::from(*ip).to_canonical();
+    Some((SocketAddr::new(ip, u16::from_be_bytes(*port)), transport))
 }
 
 /// In which table a connection stands.

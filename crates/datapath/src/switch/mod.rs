@@ -13,6 +13,7 @@ mod events;
 mod layout;
 mod places;
 mod tables;
+mod taken_services;
 mod tunnel;
 mod xdp;
 
@@ -40,6 +41,7 @@ pub use layout::{
 };
 pub use places::SwitchHook;
 use places::SwitchPlaces;
+pub use taken_services::{TakenService, taken_services};
 pub use tunnel::{Tunnel, TunnelKind};
 
 static TC_OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/switch_tc.bpf.o")));

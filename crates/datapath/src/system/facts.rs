@@ -14,7 +14,7 @@ use super::question::{Question, Role};
 use super::raw;
 use crate::netlink::{LOOPBACK, NetworkInterface, addresses, links};
 use crate::pin_home::PinHome;
-use crate::switch::Transport;
+use crate::switch::{Transport, taken_services};
 use crate::{forwarder, guard, neighbor, pins, source_to, sysctl};
 
 /// How long a peer may take to say its MAC address.
@@ -53,6 +53,8 @@ pub(super) struct SystemFacts {
     pub(super) vips: Vec<(IpAddr, Vec<String>)>,
     /// Addresses at which nobody may listen, and whether somebody does.
     pub(super) unused: Vec<(SocketAddr, Transport, bool)>,
+    /// Listeners whose packets a switch takes: its name, and whether it is alive.
+    pub(super) taken: Vec<(SocketAddr, Option<String>, bool)>,
     pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
     /// Machines to which this one connects, and from which address.
     pub(super) sources: Vec<(IpAddr, Result<IpAddr, String>)>,
@@ -112,6 +114,7 @@ pub(super) fn gather(question: &Question) -> SystemFacts {
         interfaces: question.interfaces.iter().map(interface).collect(),
         vips: question.vips.iter().map(|vip| (*vip, holders(*vip, &links))).collect(),
         unused: question.unused.iter().map(|&(at, by)| (at, by, is_listened_at(at, by))).collect(),
+        taken: taken(&question.listeners),
         peers: question.peers.iter().map(|peer| (*peer, resolve(*peer))).collect(),
         sources: question.destinations.iter().filter(|to| !is_here(**to, &links)).map(source).collect(),
         shared: question.shared.clone(),
@@ -149,6 +152,16 @@ fn is_listened_at(address: SocketAddr, by: Transport) -> bool {
         Transport::Udp => UdpSocket::bind(address).map(drop),
     };
     bound.is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+}
+
+/// Those of `listeners` whose packets a switch takes, as far as this process may see that.
+fn taken(listeners: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>, bool)> {
+    let services = taken_services().unwrap_or_default();
+    let of = |&listener: &SocketAddr| {
+        let service = services.iter().find(|service| service.is_for(listener, Transport::Tcp))?;
+        Some((listener, service.instance.clone(), service.is_alive))
+    };
+    listeners.iter().filter_map(of).collect()
 }
 
 fn resolve(peer: IpAddr) -> Result<(), String> {

@@ -29,6 +29,9 @@ pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     }
     findings.extend(facts.vips.iter().map(|(vip, holders)| judge_vip(facts, *vip, holders)));
     findings.extend(facts.unused.iter().map(|&(address, by, is_used)| judge_unused(address, by, is_used)));
+    findings.extend(
+        facts.taken.iter().map(|(at, switch, is_alive)| judge_taken(*at, switch.as_deref(), *is_alive)),
+    );
     findings.extend(facts.peers.iter().map(|(peer, found)| judge_peer(*peer, found)));
     findings.extend(facts.sources.iter().map(|(to, source)| judge_source(facts, *to, source)));
     findings
@@ -302,6 +305,25 @@ fn judge_unused(address: SocketAddr, by: Transport, is_used: bool) -> Finding {
                 "stop it, or have it listen at other addresses (`ss {sockets} 'sport = {}'`)",
                 address.port()
             ),
+        ),
+    }
+}
+
+/// A switch sends packets on before any socket sees them.
+fn judge_taken(listener: SocketAddr, switch: Option<&str>, is_alive: bool) -> Finding {
+    let (name, switch) = (format!("listener {listener}"), switch.unwrap_or("?"));
+    match is_alive {
+        true => Finding::missing(
+            name,
+            format!("the switch `{switch}` takes all packets to it"),
+            "stop that front-end with `mechanism = \"direct\"`, or listen elsewhere",
+        ),
+        false => Finding::warning(
+            name,
+            format!(
+                "the switch `{switch}`, which has ended, left its packet program, and it takes new connections"
+            ),
+            "none: this front-end takes them back when it starts",
         ),
     }
 }

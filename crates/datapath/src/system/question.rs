@@ -26,6 +26,8 @@ pub struct Question {
     pub ports: Vec<u16>,
     /// Where nobody may listen: this machine's kernel is to tell clients there that their back-end is gone.
     pub unused: Vec<(SocketAddr, Transport)>,
+    /// Where this machine is to listen for clients by TCP.
+    pub listeners: Vec<SocketAddr>,
     /// The machines on the other side: back-ends of a front-end, front-ends of a back-end.
     pub peers: Vec<IpAddr>,
     /// The machines to which this one connects, over routers, too, and which have the addresses `shared`, as it may have them.

@@ -190,6 +190,7 @@ fn a_system_is_inspected() {
         interfaces: vec![interface.to_owned()],
         vips: vec![live.vip.ip()],
         unused: vec![],
+        listeners: vec![],
         ports: vec![80],
         peers: vec!["10.50.0.1".parse().unwrap(), "10.50.0.77".parse().unwrap()],
         destinations: vec!["10.50.0.77".parse().unwrap()],

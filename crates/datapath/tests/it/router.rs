@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 
 use plimsoll_datapath::tcp::{TcpState, Window};
 use plimsoll_datapath::{
-    AnswerEnd, CloneEntry, Flow, HeldRing, PacketRouter, PacketRouterConfig, PacketVerdict, RouterEvent,
+    AnswerEnd, CloneEntry, DatapathError, Flow, Guard, GuardConfig, HeldRing, PacketRouter,
+    PacketRouterConfig, PacketVerdict, RouterEvent,
 };
 
 use crate::forwarder::{NEXT_HOP, pairs};
-use crate::network::{Instance, Machine};
+use crate::network::{Instance, Machine, opened};
 use crate::packet::{ACK, FIN, Packet, RST, SYN};
 
 const ACKNOWLEDGED: u32 = 0xffff_ff00;
@@ -289,9 +290,51 @@ fn another_router_of_the_same_name_finds_nothing_and_leaves_nothing() {
         clones: 100,
         ring_bytes: 1 << 16,
     };
-    let open = || crate::network::opened(|| PacketRouter::open(&config, None));
+    let open = || opened(|| PacketRouter::open(&config, None));
     let (router, _ring) = _machine.run(open).unwrap();
     assert_eq!(router.get(&flow).unwrap(), None);
     _machine.run(|| router.detach()).unwrap();
     assert!(!filters(&_machine));
+}
+
+/// A guard of a killed process holds what comes for connections without a lease, and lets nothing of them out.
+#[test]
+fn a_router_and_a_guard_of_the_same_name_take_over_from_each_other() {
+    let (instance, machine) = (Instance::new(), Machine::new());
+    machine.ip("link add eth0 type veth peer name far");
+    let vips = pairs().map(|(_, vip)| vip).to_vec();
+    let interface = "eth0".to_owned();
+    let of_guard = GuardConfig {
+        instance: instance.0.clone(),
+        interface: interface.clone(),
+        vips: vips.clone(),
+        leases: 100,
+        ring_bytes: 1 << 16,
+    };
+    let of_router = PacketRouterConfig {
+        instance: instance.0.clone(),
+        interface,
+        vips,
+        clones: 100,
+        ring_bytes: 1 << 16,
+    };
+    let guard = || machine.run(|| opened(|| Guard::open(&of_guard))).expect("these tests need root");
+    let router = |config: &PacketRouterConfig| machine.run(|| opened(|| PacketRouter::open(config, None)));
+    let filters = || machine.filters("eth0", "ingress") + &machine.filters("eth0", "egress");
+    let attached = || ["plimsoll_in", "plimsoll_out", "plimsoll_route"].map(|name| filters().contains(name));
+
+    drop(guard());
+    assert_eq!(attached(), [true, true, false]);
+    // Whoever has another name must not come beside it.
+    let other = Instance::new();
+    let beside = router(&PacketRouterConfig { instance: other.0.clone(), ..of_router.clone() });
+    assert!(matches!(beside, Err(DatapathError::Taken { .. })), "{beside:?}");
+    drop(router(&of_router).unwrap());
+    assert_eq!(attached(), [false, false, true]);
+    let (guard, _ring) = guard();
+    assert_eq!(attached(), [true, true, false]);
+    machine.run(|| guard.clear_and_detach()).unwrap();
+    assert_eq!(attached(), [false; 3]);
+    assert!(!machine.has_qdisc("eth0"), "what was made for them goes with the last one");
+    assert!(!std::path::Path::new(&instance.pins()).exists());
 }

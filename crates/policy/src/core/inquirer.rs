@@ -34,7 +34,8 @@ impl Inquirer {
     }
 }
 
-/// `size` different back-ends that take requests, each set of them with the same probability; all of them where there are no more.
+/// `size` different back-ends that take requests, each sequence of them with the same probability; all of them where there are no
+/// more.
 #[must_use]
 pub fn random_candidates(view: &ClusterView, size: usize, rng: &mut Rng) -> Candidates {
     // The k-th eligible one is the k-th index where every index is.
@@ -55,20 +56,25 @@ pub fn random_candidates(view: &ClusterView, size: usize, rng: &mut Rng) -> Cand
 #[inline]
 fn pair(all: u64, rng: &mut Rng) -> Candidates {
     let (first, second) = (rng.below(all - 1), rng.below(all));
-    let second = if first == second { all - 1 } else { second };
-    Candidates::new([first, second].map(|k| BackendId(k as u16)))
+    let drawn = if first == second { [first, all - 1] } else { [second, first] };
+    Candidates::new(drawn.map(|k| BackendId(k as u16)))
 }
 
-/// `size` of `all` (Floyd's algorithm).
+/// `size` of `all`, in random order: who answers last must not always be the same one. Source: Bentley and Floyd, "A sample of
+/// brilliance", Communications of the ACM 30 (9), 1987, algorithm P.
 #[inline(always)]
 fn sample(all: usize, size: usize, rng: &mut Rng, nth: impl Fn(usize) -> Option<BackendId>) -> Candidates {
     let size = size.min(Candidates::MOST).min(all);
     let mut chosen = Candidates::NONE;
     for last in all - size..all {
         let Some(drawn) = nth(rng.below(last as u64 + 1) as usize) else { break };
-        let taken = chosen.as_slice().contains(&drawn);
-        let Some(next) = (if taken { nth(last) } else { Some(drawn) }) else { break };
-        chosen.push(next);
+        match chosen.as_slice().iter().position(|&b| b == drawn) {
+            None => chosen.insert(0, drawn),
+            Some(at) => {
+                let Some(other) = nth(last) else { break };
+                chosen.insert(at + 1, other);
+            }
+        }
     }
     chosen
 }

@@ -10,7 +10,7 @@ use plimsoll_policy::PolicyChoice;
 use plimsoll_wire::Key;
 use plimsoll_wire::load::LoadGauge;
 
-use super::super::config::{AgentError, CheckedLimits, ServeConfig};
+use super::super::config::{AgentError, CheckedLimits, ServeConfig, check_vips};
 
 /// Another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,15 +159,7 @@ impl CloneConfig {
         if self.vips.is_empty() {
             return wrong("there is no address for clients; name one at least".to_owned());
         }
-        if let Some(vip) = self.vips.iter().find(|vip| {
-            let ip = vip.ip().to_canonical();
-            ip.is_loopback() || ip.is_unspecified() || ip.is_multicast()
-        }) {
-            return wrong(format!(
-                "{} cannot be an address for clients: no packet from elsewhere has it",
-                vip.ip()
-            ));
-        }
+        check_vips(&self.vips, self.peers.iter().map(|peer| (peer.address.ip(), &*peer.name)))?;
         if self.peers.len() > MOST_PEERS {
             return wrong(format!("{} other nodes; {MOST_PEERS} at most", self.peers.len()));
         }
@@ -183,15 +175,6 @@ impl CloneConfig {
                     self.listen.ip()
                 ));
             }
-        }
-        if let Some(peer) =
-            self.peers.iter().find(|peer| self.vips.iter().any(|vip| vip.ip() == peer.address.ip()))
-        {
-            return wrong(format!(
-                "{} cannot be an address for clients here: {} is to be reached by it",
-                peer.address.ip(),
-                peer.name
-            ));
         }
         self.check_told()?;
         let Self { max_connections, state_bytes, threads, link_timeout, .. } = *self;

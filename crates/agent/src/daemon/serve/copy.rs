@@ -161,8 +161,8 @@ impl Passing {
             // Content that has already come goes with it.
             let interim = head.status < 200;
             if interim {
-                client.write(&bytes, b"").await.map_err(|_| CopyFailure::Client)?;
                 self.answer.first_byte_at.get_or_insert_with(Instant::now);
+                client.write(&bytes, b"").await.map_err(|_| CopyFailure::Client)?;
                 if head.status == 101 {
                     return Ok(None);
                 }
@@ -209,8 +209,9 @@ impl Passing {
         let mut head_bytes = head_bytes;
         loop {
             let followed = rest.follow(&server.input).map_err(|MalformedResponse| CopyFailure::Within)?;
-            let written = client.write(head_bytes, &server.input[..followed.bytes]).await;
+            // Before the client takes it, which may last.
             self.answer.first_byte_at.get_or_insert_with(Instant::now);
+            let written = client.write(head_bytes, &server.input[..followed.bytes]).await;
             written.map_err(|_| CopyFailure::Client)?;
             self.answer.content_bytes += followed.content_bytes;
             server.input.advance(followed.bytes);

@@ -60,8 +60,9 @@ pub(super) async fn write(
         Answer { status: status.as_u16(), complete: false, content_bytes: 0, first_byte_at: None, then };
     let mut head = &head[..];
     if without {
+        answer.first_byte_at = Some(Instant::now());
         return match client.write(head, b"").await {
-            Ok(()) => Answer { complete: true, first_byte_at: Some(Instant::now()), ..answer },
+            Ok(()) => Answer { complete: true, ..answer },
             Err(_) => Answer { then: AfterAnswer::Abort, ..answer },
         };
     }
@@ -74,11 +75,10 @@ pub(super) async fn write(
             None if head.is_empty() => return Answer { complete: true, ..answer },
             None => bytes::Bytes::new(),
         };
+        // Before the client takes it, which may last.
+        answer.first_byte_at.get_or_insert_with(Instant::now);
         let written = client.write(head, &data).await;
         answer.content_bytes = client.written_bytes.saturating_sub(before);
-        if answer.first_byte_at.is_none() {
-            answer.first_byte_at = Some(Instant::now());
-        }
         if written.is_err() {
             return Answer { then: AfterAnswer::Abort, ..answer };
         }

@@ -106,6 +106,31 @@ fn responses_there_and_back() {
 }
 
 #[test]
+fn an_end_of_a_call_has_no_length() {
+    let read = |fields: &str| {
+        let text = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 0\r\n\r\n");
+        read_response(&text.into(), false).unwrap().head.headers().contains_key(CONTENT_LENGTH)
+    };
+    assert_eq!((read("grpc-status: 5\r\n"), read("x: 5\r\n")), (false, true));
+}
+
+#[test]
+fn a_long_head_is_not_kept_for_a_field() {
+    let value = |fields: usize| {
+        let text = Bytes::from(format!(
+            "HTTP/1.1 200 OK\r\nx: value\r\n{}\r\n",
+            format!("a: {}\r\n", "b".repeat(30)).repeat(fields)
+        ));
+        let memory = text.as_ptr_range();
+        let head = read_response(&text, false).unwrap().head;
+        let value = &head.headers()["x"];
+        assert_eq!(value, "value");
+        memory.contains(&value.as_bytes().as_ptr())
+    };
+    assert_eq!((value(10), value(120)), (true, false));
+}
+
+#[test]
 fn trailers_there_and_back() {
     let read = |text: &'static str| read_trailers(&text.into());
     let fields = read("Grpc-Status: 0\r\nX-A: b\r\n\r\n").unwrap();

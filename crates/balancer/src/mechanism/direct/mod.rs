@@ -2,9 +2,10 @@
 //!
 //! No worker ever sees a request of it. `system` opens the packet program; `threads` runs the loop of `plimsoll-switch`, with
 //! `dispatching` as who decides, and tells it of back-ends (`members`). `sniffing` reads what passes, for policies that want it,
-//! and for who records it (`recording`).
+//! and for who records it (`recording`). `leftover` is for other mechanisms that come after this one.
 
 mod dispatching;
+mod leftover;
 mod members;
 mod metrics;
 mod recording;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use plimsoll_config::{Config, ListenerConfig};
 use plimsoll_datapath::privileges::RunUser;
 
+pub(crate) use leftover::take_back;
 pub(crate) use system::DirectSystem;
 pub(crate) use threads::DirectThreads;
 

@@ -270,6 +270,7 @@ fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, e
             // It was answered without waiting for the decision any longer.
             entry.asked = None;
         }
+        entry.answered_ns = plimsoll_datapath::now_ns();
         (entry.active.take(), Rc::clone(&entry.accepted))
     });
     // The lock of dispatch is not taken while the table is borrowed: whoever waits there may come back here.

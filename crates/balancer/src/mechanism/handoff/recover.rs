@@ -20,6 +20,7 @@ use super::numbers::{Expected, Told};
 use super::table::{HandoffEntry, HandoffPhase};
 use super::times::DEFAULT_LOST_GRACE;
 use crate::accepted::{Accepted, Start};
+use crate::ejection::TrialEnd;
 use crate::net::stream::ClientStream;
 use crate::refusal_reason::RefusalReason;
 use crate::worker::Worker;
@@ -82,6 +83,10 @@ async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffE
     match probed {
         Ok((fd, true)) if !has_moved_on(handoffs, &entry.flow, state) => {
             handoffs.forget(entry.flow);
+            if let Some(active) = &mut entry.active {
+                // Whatever stands still there may be what answers, too.
+                active.account.lose(true, TrialEnd::TimedOut);
+            }
             let start = entry.start_here();
             resume(worker, fd, &entry.accepted, start);
         }

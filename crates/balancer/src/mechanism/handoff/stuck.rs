@@ -3,6 +3,9 @@
 //! An agent says nothing of a server that hangs, as one that works long on a request looks the same to it. Health checks tell
 //! them apart. What the front-end proxies is answered with 502 at that moment; here the client is the back-end's, so all that can
 //! be done for it is to say that its connection is over.
+//!
+//! Behind the shim the server has connections between requests, too, and the agent hears of a next request when the server reads it.
+//! So a connection without a request counts as one with a request if its client has said something since the last answer.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -15,6 +18,7 @@ use super::last_look::{INTERVAL, LastLook, SeenRequest};
 use super::link::AgentLink;
 use super::numbers::SeenNumbers;
 use super::recover;
+use super::table::HandoffEntry;
 use crate::worker::Worker;
 
 /// Looks at the back-ends that are down, each at intervals.
@@ -50,10 +54,18 @@ pub(super) fn look(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, now: Instant) {
     }
 }
 
-/// The connections of a link that have a request under way.
+/// The connections of a link that have a request under way, or may have.
 fn requests(handoffs: &Handoffs, link: &Rc<AgentLink>) -> Vec<SeenRequest> {
     let mut table = handoffs.table.borrow_mut();
-    let of_link = table.iter_mut().filter(|entry| entry.active.is_some() && Rc::ptr_eq(&entry.link, link));
-    let seen = |flow| handoffs.system.entry(flow).as_ref().map(SeenNumbers::of);
-    of_link.map(|entry| (entry.conn, entry.requests, seen(&entry.flow))).collect()
+    let of_link = table.iter_mut().filter(|entry| Rc::ptr_eq(&entry.link, link));
+    let request = |entry: &mut HandoffEntry| {
+        if entry.active.is_none() && !entry.is_idle() {
+            return None;
+        }
+        let flow = handoffs.system.entry(&entry.flow);
+        let has_asked = || flow.as_ref().is_some_and(|flow| flow.last_seen_ns > entry.answered_ns);
+        let is_wanted = entry.active.is_some() || has_asked();
+        is_wanted.then(|| (entry.conn, entry.requests, flow.as_ref().map(SeenNumbers::of)))
+    };
+    of_link.filter_map(request).collect()
 }

@@ -49,6 +49,8 @@ pub(super) struct HandoffEntry {
     pub(super) phase: HandoffPhase,
     /// The request under way.
     pub(super) active: Option<Box<Active>>,
+    /// When its last request ended, as far as this front-end knows; 0 where it has not heard of any.
+    pub(super) answered_ns: u64,
     /// The request about which the agent has asked and was not told yet.
     pub(super) asked: Option<u32>,
     /// What its client expected when it was handed off.
@@ -76,6 +78,7 @@ impl HandoffEntry {
             requests,
             phase: HandoffPhase::Held,
             active: None,
+            answered_ns: 0,
             asked: None,
             expected: None,
             answer_time: None,
@@ -107,7 +110,7 @@ impl HandoffEntry {
     }
 
     /// Whether the agent has it and there is no request on it.
-    fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.active.is_none() && matches!(self.phase, HandoffPhase::Held)
     }
 }

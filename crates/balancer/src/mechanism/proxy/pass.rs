@@ -179,6 +179,12 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
+    /// The protocol to which the client wants to change.
+    fn protocol(&self) -> Option<&str> {
+        let place = usize::from(self.head.upgrade?);
+        self.config.limits.upgrades.get(place).map(|protocol| &*protocol.0)
+    }
+
     /// Sends the request and reads until the head of the final response is there, and rewritten in `out`. Interim
     /// responses go to the client at once.
     async fn response<I: Input, O: AsyncWrite + Unpin>(
@@ -198,7 +204,7 @@ impl Waiting<'_> {
             let context = response::ResponseContext {
                 fields: self.config.limits.fields,
                 to_head: self.head.is_head,
-                upgrade: self.head.upgrade,
+                upgrade: self.protocol(),
                 client: self.head.version,
                 keep_client: self.keep && !is_closing && upload.is_done(),
                 edits: self.config.taken.as_ref().map_or(&[], |route| &route.response_fields),

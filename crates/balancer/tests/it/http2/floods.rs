@@ -121,6 +121,21 @@ fn frames_that_ask_for_nothing_end_the_connection() {
     victim.join().unwrap();
 }
 
+/// Who leaves a page resets what it has asked for, and keeps what it has begun to send.
+#[test]
+fn some_requests_that_are_reset_at_once_harm_no_other_one() {
+    let origin = Origin::echo();
+    let front_end = FrontEnd::new(&[origin.address], "");
+    let post = [b"\x83", &GET[1..]].concat();
+    let begun = frame(HEADERS, END_HEADERS, 1, &post);
+    let resets = streams().skip(1).take(500);
+    let resets = resets.flat_map(|n| [request(n, true), frame(RST_STREAM, 0, n, &[0, 0, 0, 8])]);
+    let frames = std::iter::once(begun).chain(resets).chain([frame(DATA, END_STREAM, 1, b"body")]);
+    let heard = attack(front_end.address(0), frames, Duration::from_secs(1));
+    assert_eq!(heard.goaway, None);
+    assert!(heard.answers > 0);
+}
+
 #[test]
 fn heads_without_end_are_not_collected() {
     let origin = Origin::echo();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use plimsoll_testkit::eventually;
 
 use super::{connect, fields, read, request, run, send, send_body, send_piece};
 use crate::common::{FrontEnd, get, noise};
@@ -47,6 +48,10 @@ async fn serve(stream: tokio::net::TcpStream, asked: Arc<AtomicUsize>) {
             assert_eq!(head.headers["te"], "trailers");
             let mut response = Response::new(());
             match head.uri.path() {
+                // As servers of gRPC do, which have no pages.
+                "/" if head.headers.get("user-agent").is_some_and(|name| name == "plimsoll-health") => {
+                    return respond.send_reset(h2::Reason::INTERNAL_ERROR);
+                }
                 "/refuse" => return respond.send_reset(h2::Reason::INTERNAL_ERROR),
                 "/only" => response.headers_mut().insert("grpc-status", "5".parse().unwrap()),
                 "/early" => {
@@ -92,6 +97,18 @@ fn requests_share_connections() {
     assert_eq!(origin.requests.load(Ordering::SeqCst), 200);
     let connections = origin.connections.load(Ordering::SeqCst);
     assert!((1..=2).contains(&connections), "one for each worker, not {connections}");
+}
+
+#[test]
+fn a_check_for_a_page_that_was_named_is_not_to_be_reset() {
+    let origin = Http2Origin::new();
+    let text = format!("[[backend]]\naddress = \"{}\"\nhttp2 = true\n", origin.address);
+    let front_end = FrontEnd::watching("path = \"/refuse\"\ninterval = \"50ms\"", &text);
+    let mut client = front_end.client();
+    eventually("it is down", || {
+        client.send(get("/a"));
+        client.response("GET").status() == 503
+    });
 }
 
 #[test]
@@ -171,7 +188,7 @@ fn a_back_end_without_it_is_told_by_its_health() {
     let text =
         format!("[[backend]]\naddress = \"{}\"\nhttp2 = true\n[limits]\nretries = 0\n", origin.address);
     let front_end = FrontEnd::watching("interval = \"50ms\"\nfall = 1", &text);
-    plimsoll_testkit::eventually("the back-end to be down", || {
+    eventually("the back-end to be down", || {
         let mut client = front_end.client();
         client.send(get("/"));
         client.response("GET").status() == 503
@@ -179,7 +196,8 @@ fn a_back_end_without_it_is_told_by_its_health() {
     let good = Http2Origin::new();
     let text = format!("[[backend]]\naddress = \"{}\"\nhttp2 = true\n", good.address);
     let front_end = FrontEnd::watching("interval = \"50ms\"\nfall = 1\nrise = 1", &text);
-    plimsoll_testkit::eventually("checks", || good.requests.load(Ordering::SeqCst) >= 3);
+    // Their streams are reset, which is an answer where nobody has said what to ask for.
+    eventually("checks", || good.requests.load(Ordering::SeqCst) >= 3);
     let mut client = front_end.client();
     client.send(get("/"));
     assert_eq!(client.response("GET").status(), 200);

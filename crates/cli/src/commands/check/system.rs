@@ -44,6 +44,7 @@ pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliEr
         vips: if is_shared { Vec::new() } else { addresses.clone().map(|address| address.ip()).collect() },
         ports: if direct.is_some() { Vec::new() } else { ports.collect() },
         unused: if direct.is_some() { config.listeners.iter().map(unused).collect() } else { Vec::new() },
+        listeners: if direct.is_some() { Vec::new() } else { addresses.clone().collect() },
         peers,
         destinations: if interfaces.is_some() { destinations } else { Vec::new() },
         shared: addresses.map(|address| address.ip().to_canonical()).collect(),

@@ -1,13 +1,16 @@
 //! Every fault of an agent, a server, a link or a machine: after the bound no client hangs.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_lab::{Lab, Node, Process};
-use plimsoll_testkit::{Why, pace};
+use plimsoll_testkit::{Why, eventually, pace};
 
 use super::bed::{Bed, ORIGIN_PORT, Options};
+use super::http::Client;
 use super::round::{self, Fate, PHASES, Phase};
+use super::servers::shim;
 
 const CLIENTS: usize = 100;
 const WAIT: Duration = Duration::from_millis(100);
@@ -41,6 +44,27 @@ fn an_agent_that_is_paused() {
     let mut bed = Bed::new(options(2), &round::files());
     let fates = round::see(&mut bed, (CLIENTS, &PHASES), WAIT, |bed| bed.pause_agent(0), stay_broken);
     assert!(count(&fates, Fate::Reset) > 0 && count(&fates, Fate::WentOn) > 0);
+    bed.agents[0].as_ref().unwrap().resume().unwrap();
+    bed.wait_for_links(2);
+    bed.assert_quiet();
+    bed.stop();
+}
+
+/// What answers stands still with it, and the checks do not notice: a request that the agent has not taken goes elsewhere.
+#[test]
+fn an_agent_that_is_paused_where_checks_only_connect() {
+    let mut options = options(2);
+    options.config += "probe = \"tcp\"\n";
+    let mut bed = Bed::new(options, &round::files());
+    let vip = bed.vip();
+    bed.pause_agent(0);
+    // They ask at once, so that all are handed off before the link is lost.
+    let ask = || {
+        let began = Instant::now();
+        let answer = Client::connect(vip).and_then(|mut client| client.get("/body"));
+        assert!(answer.is_ok_and(|answer| answer.status == 200) && began.elapsed() < round::BOUND);
+    };
+    bed.client(|| std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(ask)))));
     bed.agents[0].as_ref().unwrap().resume().unwrap();
     bed.wait_for_links(2);
     bed.assert_quiet();
@@ -107,6 +131,35 @@ fn a_front_end_whose_machine_is_gone() {
     // Only those to whom a back-end sends can hear of it.
     let fates = round::see(&mut bed, (20, &[Phase::Downloading]), WAIT, pull, stay_broken);
     assert_eq!(count(&fates, Fate::Reset), 20);
+}
+
+/// Servers with the accept shim, behind agents that pass connections.
+fn shimmed_servers(lab: &Lab, directory: &Path) -> Vec<Process> {
+    let shim = shim(directory);
+    let start = |index: usize| {
+        let node = lab.node(Node::Backend(index)).unwrap();
+        let socket = directory.join(format!("b{index}.sock"));
+        let mut command = node.command("/usr/bin/python3");
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/handoff/unmodified/files.py"));
+        command.args(["asyncio", "1"]).arg(directory.join("www")).arg(&socket);
+        command.arg(format!("{}:{ORIGIN_PORT}", node.address())).env("LD_PRELOAD", &shim);
+        let server = node.spawn(&mut command).unwrap();
+        eventually("a server with the shim", || UnixStream::connect(&socket).is_ok());
+        server
+    };
+    (0..2).map(start).collect()
+}
+
+/// It has the connections between requests, so that its agent does not hear of a next request.
+#[test]
+fn a_server_behind_the_shim_that_stands_still() {
+    let serve = Some("shim:DIRECTORY/bINDEX.sock".to_owned());
+    let mut bed = Bed::new_with(Options { serve, ..options(2) }, &round::files(), shimmed_servers);
+    let fates = round::see(&mut bed, (CLIENTS, &PHASES), WAIT, |bed| bed.pause_server(0), stay_broken);
+    assert!(count(&fates, Fate::Reset) > 0 && count(&fates, Fate::WentOn) > 0);
+    bed.resume_server(0);
+    bed.assert_quiet();
+    bed.stop();
 }
 
 /// Servers behind agents that copy.

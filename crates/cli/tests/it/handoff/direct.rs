@@ -1,6 +1,7 @@
 //! Connections distributed at layer 4: clients, a switch and three origins, each a machine of a lab, with real processes.
 
 mod datagrams;
+mod leftover;
 mod told;
 mod upgrades;
 mod ways;

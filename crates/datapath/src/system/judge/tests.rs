@@ -31,6 +31,7 @@ fn facts(role: Role) -> SystemFacts {
         interfaces: vec![("eth0".to_owned(), Some(interface))],
         vips: vec![],
         unused: vec![("10.0.0.1:80".parse().unwrap(), Transport::Tcp, false)],
+        taken: vec![],
         peers: vec![("10.0.0.2".parse().unwrap(), Ok(()))],
         sources: vec![("10.0.0.2".parse().unwrap(), Ok("10.0.0.9".parse().unwrap()))],
         shared: vec![],

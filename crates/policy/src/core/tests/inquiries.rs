@@ -42,3 +42,20 @@ fn each_set_of_candidates_is_as_likely_as_the_others() {
     assert!(seen.values().all(|n| n.abs_diff(1_000) < 150), "{seen:?}");
     assert_eq!(random_candidates(&cluster, 8, &mut rng).as_slice().len(), 5);
 }
+
+/// Or the same one would always be asked last, and be the freshest that is known.
+#[test]
+fn each_order_of_candidates_is_as_likely_as_the_others() {
+    let mut rng = Rng::new(1, 2);
+    for (size, orders) in [(2, 2), (3, 6)] {
+        let cluster = Cluster::new(size);
+        let mut seen = std::collections::BTreeMap::new();
+        for _ in 0..6_000 {
+            let drawn = random_candidates(&cluster, size, &mut rng);
+            *seen.entry(drawn.as_slice().to_vec()).or_insert(0u32) += 1;
+        }
+        // Five standard errors of 1,000 of 6,000 are 145.
+        assert_eq!(seen.len(), orders, "{seen:?}");
+        assert!(seen.values().all(|n| n.abs_diff(6_000 / orders as u32) < 200), "{seen:?}");
+    }
+}
