@@ -130,8 +130,8 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
                     None => return None,
                 },
             };
-            // In a box, which an idle connection does not hold: it takes most of what a busy one needs.
-            match Box::pin(self.request(&mut lent)).await {
+            // In a box, which an idle connection does not hold: it takes most of what a busy one needs. Written there rather than moved.
+            match Box::into_pin(Box::write(Box::new_uninit(), self.request(&mut lent))).await {
                 Then::Keep => {
                     if std::mem::take(&mut self.is_routed) {
                         // An idle connection holds the configuration of no route, of which a pool may wait to leave.
