@@ -54,11 +54,11 @@ pub(crate) struct ClientWay {
     pub(crate) is_proxied: bool,
 }
 
-/// A request that began before its connection begins here.
+/// A request that began under another account, before its connection comes here.
 pub(crate) struct GivenRequest {
     /// The back-end that has been chosen, unless it has failed already.
     pub(crate) assignment: Option<Assignment>,
-    /// Back-ends that were tried, the chosen one included.
+    /// Back-ends that were tried, a chosen one included.
     pub(crate) attempts: u32,
     /// Those that failed it.
     pub(crate) tried: Tried,

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::backend::Backend;
 use crate::backend_pool::BackendPool;
-use crate::http2::{Http2Connections, is_reset_by_peer};
+use crate::http2::{Http2Connections, is_reset_for_request};
 use crate::net::halves::BackendIo as _;
 use crate::net::is_local;
 use crate::net::to_backend::ToBackend;
@@ -172,7 +172,7 @@ async fn check(probe: HealthProbe, backend: Arc<Backend>) -> Result<(), BadCheck
         let mut piece = [0; 2048];
         let n = match stream.read(&mut piece).await {
             // A server of gRPC has no pages, and may answer so when nobody has said what to ask it for.
-            Err(error) if probe.is_guess() && is_reset_by_peer(&error) => return Ok(()),
+            Err(error) if probe.is_guess() && is_reset_for_request(&error) => return Ok(()),
             read => read?,
         };
         answer.extend_from_slice(&piece[..n]);

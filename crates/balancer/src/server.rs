@@ -17,7 +17,7 @@ use crate::dispatch::BuildFailed;
 use crate::http::target_hash::TargetHash;
 use crate::load_information::LoadIntake;
 use crate::mechanism::carry::Mechanism;
-use crate::mechanism::direct::{self, DirectThreads};
+use crate::mechanism::direct::{DirectThreads, LeftServices};
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
@@ -62,7 +62,7 @@ pub enum StartError {
     Handoff(String),
     /// Packets to a listener go to another front-end of this machine.
     #[error("clients could not connect: {0}")]
-    Taken(String),
+    Unreachable(String),
     /// The system provides no random numbers.
     #[error("cannot draw a key for the hash of targets: {0}")]
     Random(io::Error),
@@ -135,7 +135,8 @@ impl PreparedBalancer {
         let most_connections = most_connections(&config);
         let anywhere = config.failover.is_some();
         let is_direct = config.mechanism == MechanismKind::Direct;
-        direct::take_back(&config.listeners, config.mechanism).map_err(StartError::Taken)?;
+        let left =
+            LeftServices::find(&config.listeners, config.mechanism).map_err(StartError::Unreachable)?;
         let listeners = config.listeners.iter().map(|l| l.address);
         let sockets = bind_all(listeners.filter(|_| !is_direct), config.workers, anywhere)?;
         let admin = config.admin.as_ref().map(bind_admin).transpose()?.flatten();
@@ -148,6 +149,8 @@ impl PreparedBalancer {
                 address,
                 error,
             })?;
+        // Now that somebody listens.
+        left.withdraw();
         Ok(Self { config, most_connections, sockets, admin, systems, peers, load_information })
     }
 

@@ -96,15 +96,20 @@ pub(crate) fn make_dir(dir: &Path) -> Result<(), CliError> {
         .map_err(|e| CliError::Failed(format!("cannot make the directory {}: {e}", dir.display())))
 }
 
-/// Writes a whole file, or none: a part would look like a result.
+/// Writes a whole file, or leaves things as they were: a part would look like a result.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    fs::write(path, text).map_err(|error| {
-        if path.metadata().is_ok_and(|found| found.is_file()) {
-            // Whether that works or not, the failure is told.
-            let _ = fs::remove_file(path);
-        }
-        CliError::writing(path, &error)
-    })
+    let is_new = path.symlink_metadata().is_err();
+    let partial = path.with_added_extension("partial");
+    let written = if is_new {
+        fs::write(&partial, text).and_then(|()| fs::rename(&partial, path)).inspect_err(|_| {
+            // Whether it can be removed or not, the failure is told.
+            let _ = fs::remove_file(&partial);
+        })
+    } else {
+        // What is there may be a device, a link, or not to be replaced.
+        fs::write(path, text)
+    };
+    written.map_err(|error| CliError::writing(path, &error))
 }
 
 /// The path of this program, to start more processes of it.

@@ -294,7 +294,8 @@ fn check(config: &GuardConfig) -> Result<(), DatapathError> {
 }
 
 /// Refuses an agent beside a guard with the same virtual address, which would drop what the agent lets out; the first to end would
-/// remove the address from both. The remains of a killed guard do the same harm.
+/// remove the address from both. The remains of a killed guard do the same harm. Packet routers drop nothing that they do not know, and pin
+/// nothing by which they could be found.
 pub(crate) fn check_alone(
     pins: &Pins,
     links: &[NetworkInterface],

@@ -45,6 +45,7 @@ impl<const MOST: usize> BackendList<MOST> {
     #[inline]
     pub(crate) fn insert(&mut self, at: usize, id: BackendId) {
         let len = usize::from(self.len);
+        debug_assert!(at <= len);
         if len < MOST && at <= len {
             self.ids.copy_within(at..len, at + 1);
             self.ids[at] = id;

@@ -136,8 +136,8 @@ impl AgentConfig {
     }
 }
 
-/// Checks addresses for clients: none may be one by which somebody of `others` is reached, as this machine takes it for its own, and
-/// sends nothing from it without a client.
+/// Checks addresses for clients: none may be one by which somebody of `others` is reached. This machine takes packets for it as its own, and
+/// an agent's guard drops what is sent from it outside a client's connection.
 pub(super) fn check_vips<'a>(
     vips: &[SocketAddr],
     mut others: impl Iterator<Item = (IpAddr, &'a str)>,
@@ -150,7 +150,8 @@ pub(super) fn check_vips<'a>(
         let what = format!("{} cannot be an address for clients: no packet from elsewhere has it", vip.ip());
         return Err(AgentError::Config(what));
     }
-    match others.find(|(ip, _)| vips.iter().any(|vip| vip.ip() == *ip)) {
+    let is_vip = |ip: &IpAddr| vips.iter().any(|vip| vip.ip().to_canonical() == ip.to_canonical());
+    match others.find(|(ip, _)| is_vip(ip)) {
         Some((ip, who)) => Err(AgentError::Config(format!(
             "{ip} cannot be an address for clients here: {who} is to be reached by it"
         ))),
@@ -255,13 +256,17 @@ mod tests {
         let serve = ServeConfig::Copy("127.0.0.1:8080".parse().unwrap());
         let mut config = AgentConfig::new("a", "10.0.0.21:7400".parse().unwrap(), Key::new([1; 32]), serve);
         config.front_ends = vec![FrontEnd { name: "f".to_owned(), address: [10, 0, 0, 11].into() }];
-        let mut checked = |vip: &str| {
-            config.vips = vec!["10.0.0.10:80".parse().unwrap(), vip.parse().unwrap()];
-            config.check().map_err(|error| error.to_string())
+        let checked = |config: &AgentConfig, vip: &str| {
+            let vips = vec!["10.0.0.10:80".parse().unwrap(), vip.parse().unwrap()];
+            AgentConfig { vips, ..config.clone() }.check().map_err(|error| error.to_string())
         };
-        assert_eq!(checked("10.0.0.9:80"), Ok(()));
+        assert_eq!(checked(&config, "10.0.0.9:80"), Ok(()));
+        config.origin_listen = Some("10.0.0.22:8080".parse().unwrap());
+        let checked = |vip: &str| checked(&config, vip);
         assert!(checked("10.0.0.11:80").unwrap_err().contains("f is to be reached by it"));
         assert!(checked("10.0.0.21:81").unwrap_err().contains("this agent is to be reached by it"));
+        assert!(checked("10.0.0.22:81").unwrap_err().contains("this agent is to be reached by it"));
+        assert!(checked("[::ffff:10.0.0.11]:80").unwrap_err().contains("f is to be reached by it"));
         assert!(checked("127.0.0.1:80").unwrap_err().contains("no packet from elsewhere"));
     }
 }

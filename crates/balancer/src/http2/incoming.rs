@@ -163,10 +163,13 @@ pub(super) fn broken(error: h2::Error) -> io::Error {
     io::Error::new(kind, error)
 }
 
-/// Whether this is a stream that the peer has reset once it knew of its request.
-pub(crate) fn is_reset_by_peer(error: &io::Error) -> bool {
+/// Whether this is a stream that the peer has reset because of its request: not because it has too many.
+pub(crate) fn is_reset_for_request(error: &io::Error) -> bool {
     let of_stream = error.get_ref().and_then(|inner| inner.downcast_ref::<h2::Error>());
-    error.kind() != NOT_PROCESSED && of_stream.is_some_and(|inner| inner.is_remote() && inner.is_reset())
+    of_stream.is_some_and(|inner| {
+        let too_many = [h2::Reason::REFUSED_STREAM, h2::Reason::ENHANCE_YOUR_CALM];
+        inner.is_remote() && inner.is_reset() && inner.reason().is_some_and(|why| !too_many.contains(&why))
+    })
 }
 
 /// The kind of errors of a stream whose request the peer has not processed.

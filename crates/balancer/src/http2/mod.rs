@@ -27,7 +27,7 @@ mod text;
 pub(crate) use backend_stream::{AsksBackend, BackendStreamText};
 pub(crate) use client_stream::ClientStreamText;
 pub(crate) use connections::{Http2Connections, UNACKNOWLEDGED};
-pub(crate) use incoming::{NOT_PROCESSED, UNSAYABLE, is_reset_by_peer};
+pub(crate) use incoming::{NOT_PROCESSED, UNSAYABLE, is_reset_for_request};
 pub(crate) use serving::{OpenStream, PREFACE_LINE, serve};
 pub(crate) use stream::StreamText;
 pub(crate) use stream_tasks::StreamTasks;

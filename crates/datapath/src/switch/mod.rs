@@ -41,7 +41,7 @@ pub use layout::{
 };
 pub use places::SwitchHook;
 use places::SwitchPlaces;
-pub use taken_services::{TakenService, taken_services};
+pub use taken_services::{SwitchProcess, TakenService, taken_services};
 pub use tunnel::{Tunnel, TunnelKind};
 
 static TC_OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/switch_tc.bpf.o")));

@@ -1,18 +1,32 @@
 //! Services of switches whose programs are at this network's interfaces: what arrives for them reaches no socket of this machine.
 //! A switch's program and tables stay when its process ends, so another front-end may come to be where they still are.
 
-use std::io;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{MapCore as _, MapHandle};
+use libbpf_rs::{ErrorKind, MapCore as _, MapFlags, MapHandle, Program};
 
 use super::layout::{service, service_of};
 use super::{SERVICES, TC_PROGRAM, Transport, XDP_PROGRAM, failed};
-use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::error::DatapathError;
 use crate::filters::filters_at;
 use crate::netlink::{NetworkInterface, links};
 use crate::pins::pins_with;
+
+/// How often the list of programs is read for one that is there.
+const ATTEMPTS: usize = 20;
+
+/// The process of a switch, as far as it can be told from here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SwitchProcess {
+    /// One of this name runs.
+    Runs(String),
+    /// One of this name has ended.
+    Ended(String),
+    /// Its pinned maps are not to be seen from here: they are in the BPF file system of a container, or there are none.
+    Unseen,
+}
 
 /// An address whose packets a switch's program takes.
 #[derive(Debug)]
@@ -21,25 +35,18 @@ pub struct TakenService {
     pub address: SocketAddr,
     /// The protocol.
     pub transport: Transport,
-    /// The interface where the program is.
-    pub interface: String,
-    /// The switch's name, if its pinned maps are to be seen.
-    pub instance: Option<String>,
-    /// Whether a process of that name runs.
-    pub is_alive: bool,
+    /// The interfaces where the program is.
+    pub interfaces: Vec<String>,
+    /// Whose program it is.
+    pub process: SwitchProcess,
     services: MapHandle,
 }
 
 impl TakenService {
-    /// Whether this is what a socket at `address` would get.
+    /// Whether this is what a socket at `address` would get. One at `[::]` gets no IPv4 here.
     #[must_use]
     pub fn is_for(&self, address: SocketAddr, transport: Transport) -> bool {
-        let ip = address.ip().to_canonical();
-        self.transport == transport
-            && self.address.port() == address.port()
-            && (ip == self.address.ip()
-                // Sockets at `[::]` get connections of both families.
-                || ip.is_unspecified() && (ip.is_ipv6() || self.address.is_ipv4()))
+        self.transport == transport && gets(address, self.address)
     }
 
     /// Lets new connections to the address pass to this machine's sockets. Those that the switch has go on.
@@ -47,55 +54,105 @@ impl TakenService {
     /// # Errors
     /// The kernel's.
     pub fn withdraw(&self) -> Result<(), DatapathError> {
-        let deleted = self.services.delete(&service(self.address, self.transport));
-        deleted.map_err(failed("cannot withdraw a service of a switch"))
+        let key = service(self.address, self.transport);
+        let failed = failed("cannot withdraw a service of a switch");
+        match self.services.lookup(&key, MapFlags::ANY).map_err(&failed)? {
+            Some(_) => self.services.delete(&key).map_err(failed),
+            None => Ok(()),
+        }
     }
 }
 
-/// All of them, in the order of interfaces.
+/// Whether a socket at `socket` gets what comes for `address`.
+fn gets(socket: SocketAddr, address: SocketAddr) -> bool {
+    let ip = socket.ip().to_canonical();
+    let is_any = ip.is_unspecified() && ip.is_ipv4() == address.is_ipv4();
+    socket.port() == address.port() && (is_any || ip == address.ip())
+}
+
+/// All of them, in the order of their addresses.
 ///
 /// # Errors
-/// [`DatapathError::Denied`] where there is a program of a switch whose maps this process may not see; the kernel's.
+/// [`DatapathError::Denied`] where there is a program of a switch, or one by XDP of whomever, and this process may not look at it; the
+/// kernel's.
 pub fn taken_services() -> Result<Vec<TakenService>, DatapathError> {
-    let mut taken = Vec::new();
+    // Interfaces of one switch share its maps.
+    let mut switches: BTreeMap<u32, (MapHandle, Vec<String>)> = BTreeMap::new();
     for link in links()? {
         for program in programs_at(&link)? {
-            let (map, map_id) = services_of(program, &link)?;
-            let pins = pins_with(SERVICES, map_id);
-            for (address, transport) in map.keys().filter_map(|key| service_of(&key)) {
-                taken.push(TakenService {
-                    address,
-                    transport,
-                    interface: link.name.clone(),
-                    instance: pins.as_ref().map(|pins| pins.instance.clone()),
-                    is_alive: pins.as_ref().is_some_and(|pins| pins.is_alive()),
-                    services: super::duplicate(&map)?,
-                });
-            }
+            let Some((map, id)) = services_of(program, &link)? else { continue };
+            switches.entry(id).or_insert_with(|| (map, Vec::new())).1.push(link.name.clone());
         }
     }
+    let mut taken = Vec::new();
+    for (id, (map, interfaces)) in switches {
+        let process = process_of(id);
+        for (address, transport) in map.keys().filter_map(|key| service_of(&key)) {
+            let (interfaces, process) = (interfaces.clone(), process.clone());
+            let services = super::duplicate(&map)?;
+            taken.push(TakenService { address, transport, interfaces, process, services });
+        }
+    }
+    taken.sort_by_key(|service| (service.address, service.transport));
     Ok(taken)
 }
 
-/// The numbers of programs of switches at an interface.
-fn programs_at(link: &NetworkInterface) -> Result<Vec<u32>, DatapathError> {
-    let filters = filters_at(link.index)?.unwrap_or_default();
-    let is_of_switch = |name: &str| name.starts_with(TC_PROGRAM);
-    let tc = filters.into_iter().filter(|filter| is_of_switch(&filter.name)).map(|filter| filter.program);
-    let name_of = |number| ProgInfoIter::default().find(|found| found.id == number).map(|found| found.name);
-    let is_ours = |number: &u32| name_of(*number).is_some_and(|name| name.to_string_lossy() == XDP_PROGRAM);
-    Ok(tc.chain(link.xdp_program.filter(is_ours)).collect())
+fn process_of(map_id: u32) -> SwitchProcess {
+    match pins_with(SERVICES, map_id) {
+        None => SwitchProcess::Unseen,
+        Some(pins) if pins.is_alive() => SwitchProcess::Runs(pins.instance),
+        Some(pins) => SwitchProcess::Ended(pins.instance),
+    }
 }
 
-/// The map of services of a program, and the map's number.
-fn services_of(program: u32, link: &NetworkInterface) -> Result<(MapHandle, u32), DatapathError> {
-    let options = ProgInfoQueryOptions::default().include_map_ids(true);
-    let found = ProgInfoIter::with_query_opts(options).find(|found| found.id == program);
-    let maps = found.into_iter().flat_map(|found| found.map_ids);
-    let mut maps_found = maps.filter_map(|id| Some((MapHandle::from_map_id(id).ok()?, id)));
-    let is_services = |map: &MapHandle| map.name().to_string_lossy() == SERVICES;
-    maps_found.find(|(map, _)| is_services(map)).ok_or_else(|| {
-        let what = format!("cannot see what the switch's program at {} takes", link.name);
-        DatapathError::of(what, BPF_CAPABILITIES, io::Error::from_raw_os_error(libc::EPERM))
-    })
+/// The numbers of programs at an interface that are a switch's, or may be.
+fn programs_at(link: &NetworkInterface) -> Result<Vec<u32>, DatapathError> {
+    let filters = filters_at(link.index)?.unwrap_or_default();
+    let tc = filters.into_iter().filter(|filter| filter.name.starts_with(TC_PROGRAM));
+    Ok(tc.map(|filter| filter.program).chain(link.xdp_program).collect())
+}
+
+/// The map of services of a program, and the map's number; `None` for a program of somebody else, and for one that is gone by now.
+fn services_of(program: u32, link: &NetworkInterface) -> Result<Option<(MapHandle, u32)>, DatapathError> {
+    // It is there as long as this is.
+    let _held = match Program::fd_from_id(program) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| unknown(link, &error))?,
+    };
+    let options = || ProgInfoQueryOptions::default().include_map_ids(true);
+    // The list ends early where another program goes meanwhile.
+    let mut lists = (0..ATTEMPTS).map(|_| ProgInfoIter::with_query_opts(options()));
+    let found = lists.find_map(|mut list| list.find(|found| found.id == program));
+    let found = found.ok_or_else(|| {
+        DatapathError::Unexpected(format!("the packet program at {} is in no list of programs", link.name))
+    })?;
+    let name = found.name.to_string_lossy().into_owned();
+    if name != TC_PROGRAM && name != XDP_PROGRAM {
+        return Ok(None);
+    }
+    let maps = found.map_ids.into_iter();
+    let mut maps = maps.filter_map(|id| Some((MapHandle::from_map_id(id).ok()?, id)));
+    Ok(maps.find(|(map, _)| map.name().to_string_lossy() == SERVICES))
+}
+
+fn unknown(link: &NetworkInterface, error: &libbpf_rs::Error) -> DatapathError {
+    let what = format!("cannot look at the packet program at {}", link.name);
+    DatapathError::of_bpf(what, "CAP_SYS_ADMIN", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gets;
+
+    #[test]
+    fn sockets_get_what_comes_for_their_address() {
+        let gets = |socket: &str, address: &str| gets(socket.parse().unwrap(), address.parse().unwrap());
+        for socket in ["10.0.0.1:80", "0.0.0.0:80", "[::ffff:10.0.0.1]:80"] {
+            assert!(gets(socket, "10.0.0.1:80"), "{socket}");
+        }
+        for socket in ["10.0.0.2:80", "10.0.0.1:81", "[::]:80", "0.0.0.0:81"] {
+            assert!(!gets(socket, "10.0.0.1:80"), "{socket}");
+        }
+        assert!(gets("[::]:80", "[fd00::1]:80") && !gets("0.0.0.0:80", "[fd00::1]:80"));
+    }
 }

@@ -14,7 +14,7 @@ use super::question::{Question, Role};
 use super::raw;
 use crate::netlink::{LOOPBACK, NetworkInterface, addresses, links};
 use crate::pin_home::PinHome;
-use crate::switch::{Transport, taken_services};
+use crate::switch::{SwitchProcess, Transport, taken_services};
 use crate::{forwarder, guard, neighbor, pins, source_to, sysctl};
 
 /// How long a peer may take to say its MAC address.
@@ -53,8 +53,8 @@ pub(super) struct SystemFacts {
     pub(super) vips: Vec<(IpAddr, Vec<String>)>,
     /// Addresses at which nobody may listen, and whether somebody does.
     pub(super) unused: Vec<(SocketAddr, Transport, bool)>,
-    /// Listeners whose packets a switch takes: its name, and whether it is alive.
-    pub(super) taken: Vec<(SocketAddr, Option<String>, bool)>,
+    /// Listeners whose packets a switch takes; why that is not known, if it is not.
+    pub(super) taken: Result<Vec<(SocketAddr, SwitchProcess)>, String>,
     pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
     /// Machines to which this one connects, and from which address.
     pub(super) sources: Vec<(IpAddr, Result<IpAddr, String>)>,
@@ -154,14 +154,17 @@ fn is_listened_at(address: SocketAddr, by: Transport) -> bool {
     bound.is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }
 
-/// Those of `listeners` whose packets a switch takes, as far as this process may see that.
-fn taken(listeners: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>, bool)> {
-    let services = taken_services().unwrap_or_default();
+/// Those of `listeners` whose packets a switch takes.
+fn taken(listeners: &[SocketAddr]) -> Result<Vec<(SocketAddr, SwitchProcess)>, String> {
+    if listeners.is_empty() {
+        return Ok(Vec::new());
+    }
+    let services = taken_services().map_err(|error| error.to_string())?;
     let of = |&listener: &SocketAddr| {
         let service = services.iter().find(|service| service.is_for(listener, Transport::Tcp))?;
-        Some((listener, service.instance.clone(), service.is_alive))
+        Some((listener, service.process.clone()))
     };
-    listeners.iter().filter_map(of).collect()
+    Ok(listeners.iter().filter_map(of).collect())
 }
 
 fn resolve(peer: IpAddr) -> Result<(), String> {

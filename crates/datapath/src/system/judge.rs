@@ -6,7 +6,7 @@ use super::diagnosis;
 use super::facts::{Interface, ProgramsTried, SystemFacts};
 use super::finding::Finding;
 use super::question::Role;
-use crate::switch::Transport;
+use crate::switch::{SwitchProcess, Transport};
 
 pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     let mut findings = vec![kernel(facts)];
@@ -29,9 +29,7 @@ pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     }
     findings.extend(facts.vips.iter().map(|(vip, holders)| judge_vip(facts, *vip, holders)));
     findings.extend(facts.unused.iter().map(|&(address, by, is_used)| judge_unused(address, by, is_used)));
-    findings.extend(
-        facts.taken.iter().map(|(at, switch, is_alive)| judge_taken(*at, switch.as_deref(), *is_alive)),
-    );
+    findings.extend(judge_taken(&facts.taken));
     findings.extend(facts.peers.iter().map(|(peer, found)| judge_peer(*peer, found)));
     findings.extend(facts.sources.iter().map(|(to, source)| judge_source(facts, *to, source)));
     findings
@@ -310,21 +308,37 @@ fn judge_unused(address: SocketAddr, by: Transport, is_used: bool) -> Finding {
 }
 
 /// A switch sends packets on before any socket sees them.
-fn judge_taken(listener: SocketAddr, switch: Option<&str>, is_alive: bool) -> Finding {
-    let (name, switch) = (format!("listener {listener}"), switch.unwrap_or("?"));
-    match is_alive {
-        true => Finding::missing(
-            name,
-            format!("the switch `{switch}` takes all packets to it"),
-            "stop that front-end with `mechanism = \"direct\"`, or listen elsewhere",
-        ),
-        false => Finding::warning(
-            name,
-            format!(
-                "the switch `{switch}`, which has ended, left its packet program, and it takes new connections"
+fn judge_taken(taken: &Result<Vec<(SocketAddr, SwitchProcess)>, String>) -> Vec<Finding> {
+    let of = |(listener, process): &(SocketAddr, SwitchProcess)| {
+        let name = format!("listener {listener}");
+        let stop = "stop that front-end with `mechanism = \"direct\"`, or listen elsewhere";
+        match process {
+            SwitchProcess::Runs(switch) => {
+                Finding::missing(name, format!("the switch `{switch}` takes all packets to it"), stop)
+            }
+            SwitchProcess::Unseen => Finding::missing(
+                name,
+                "a switch whose process cannot be seen from here takes all packets to it",
+                stop,
             ),
-            "none: this front-end takes them back when it starts",
-        ),
+            SwitchProcess::Ended(switch) => Finding::warning(
+                name,
+                format!(
+                    "the switch `{switch}`, which has ended, left its packet program, and it takes new connections"
+                ),
+                "start this front-end, which takes them back",
+            ),
+        }
+    };
+    match taken {
+        Ok(taken) => taken.iter().map(of).collect(),
+        Err(error) => vec![Finding::warning(
+            "packet programs at interfaces",
+            format!(
+                "{error}: a front-end with mechanism = \"direct\" may have left one that takes this one's packets"
+            ),
+            "check as root",
+        )],
     }
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use plimsoll_config::{Config, ListenerConfig};
 use plimsoll_datapath::privileges::RunUser;
 
-pub(crate) use leftover::take_back;
+pub(crate) use leftover::LeftServices;
 pub(crate) use system::DirectSystem;
 pub(crate) use threads::DirectThreads;
 

@@ -56,7 +56,9 @@ pub(super) fn adopt(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, offer: OrphanO
     worker.count_accepted();
     handoffs.system.counts.adopted.add(1);
     let accepted = Rc::new(worker.accepted(flow.client, Some(flow.vip), &worker.stopping));
-    table.insert(HandoffEntry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1));
+    let mut entry = HandoffEntry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1);
+    entry.know_all(&handoffs.system);
+    table.insert(entry);
 }
 
 /// Looks again at the offers that were kept.

@@ -197,6 +197,7 @@ fn count_request(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) -> Optio
     let mut table = handoffs.table.borrow_mut();
     let entry = table.get(conn, link)?;
     entry.requests += 1;
+    entry.know_all(&handoffs.system);
     Some((Rc::clone(&entry.accepted), entry.requests))
 }
 
@@ -270,7 +271,10 @@ fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, e
             // It was answered without waiting for the decision any longer.
             entry.asked = None;
         }
-        entry.answered_ns = plimsoll_datapath::now_ns();
+        if entry.active.as_ref().is_some_and(|active| active.head.framing != Framing::None) {
+            // Its body has come since.
+            entry.know_all(&handoffs.system);
+        }
         (entry.active.take(), Rc::clone(&entry.accepted))
     });
     // The lock of dispatch is not taken while the table is borrowed: whoever waits there may come back here.

@@ -20,6 +20,7 @@ use super::numbers::{Expected, Told};
 use super::table::{HandoffEntry, HandoffPhase};
 use super::times::DEFAULT_LOST_GRACE;
 use crate::accepted::{Accepted, Start};
+use crate::backend_pool::FIRST_POOL;
 use crate::ejection::TrialEnd;
 use crate::net::stream::ClientStream;
 use crate::refusal_reason::RefusalReason;
@@ -83,8 +84,10 @@ async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffE
     match probed {
         Ok((fd, true)) if !has_moved_on(handoffs, &entry.flow, state) => {
             handoffs.forget(entry.flow);
-            if let Some(active) = &mut entry.active {
-                // Whatever stands still there may be what answers, too.
+            if let Some(active) = &mut entry.active
+                && may_move(worker, active.account.attempts)
+            {
+                // The server may be what hangs, so the request goes to another one.
                 active.account.lose(true, TrialEnd::TimedOut);
             }
             let start = entry.start_here();
@@ -99,6 +102,12 @@ async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffE
             over(worker, entry);
         }
     }
+}
+
+/// Whether a request that so many back-ends were tried for may go to another one.
+fn may_move(worker: &Worker, attempts: u32) -> bool {
+    attempts <= worker.shared.config.load().limits.retries
+        && worker.shared.in_pool(FIRST_POOL, |pool| pool.may_retry()).unwrap_or(false)
 }
 
 /// Has the client repeat its acknowledgment, which may have been lost or still be under way, and waits for that. Packets still

@@ -5,7 +5,7 @@
 //! be done for it is to say that its connection is over.
 //!
 //! Behind the shim the server has connections between requests, too, and the agent hears of a next request when the server reads it.
-//! So a connection without a request counts as one with a request if its client has said something since the last answer.
+//! So a connection without a request counts as one with a request if its client has sent something since the last request that is known.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -56,15 +56,17 @@ pub(super) fn look(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, now: Instant) {
 
 /// The connections of a link that have a request under way, or may have.
 fn requests(handoffs: &Handoffs, link: &Rc<AgentLink>) -> Vec<SeenRequest> {
+    // Each look reads the kernel's entry of each: some 10 ms for the most connections that an agent has by default.
     let mut table = handoffs.table.borrow_mut();
     let of_link = table.iter_mut().filter(|entry| Rc::ptr_eq(&entry.link, link));
     let request = |entry: &mut HandoffEntry| {
-        if entry.active.is_none() && !entry.is_idle() {
+        // One that the agent has asked about waits for this front-end.
+        if entry.active.is_none() && (!entry.is_idle() || entry.asked.is_some()) {
             return None;
         }
         let flow = handoffs.system.entry(&entry.flow);
-        let has_asked = || flow.as_ref().is_some_and(|flow| flow.last_seen_ns > entry.answered_ns);
-        let is_wanted = entry.active.is_some() || has_asked();
+        let has_unknown = || flow.as_ref().is_some_and(|flow| entry.has_unknown(flow));
+        let is_wanted = entry.active.is_some() || has_unknown();
         is_wanted.then(|| (entry.conn, entry.requests, flow.as_ref().map(SeenNumbers::of)))
     };
     of_link.filter_map(request).collect()

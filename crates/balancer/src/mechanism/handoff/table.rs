@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::TcpState;
+use plimsoll_datapath::{Flow, FlowEntry};
 use plimsoll_wire::message::{Conn, ToAgent};
 use slab::Slab;
 
@@ -49,8 +49,8 @@ pub(super) struct HandoffEntry {
     pub(super) phase: HandoffPhase,
     /// The request under way.
     pub(super) active: Option<Box<Active>>,
-    /// When its last request ended, as far as this front-end knows; 0 where it has not heard of any.
-    pub(super) answered_ns: u64,
+    /// The number after what its client had sent when its last request was known; `None` until one is after the handoff.
+    known_to: Option<u32>,
     /// The request about which the agent has asked and was not told yet.
     pub(super) asked: Option<u32>,
     /// What its client expected when it was handed off.
@@ -78,7 +78,7 @@ impl HandoffEntry {
             requests,
             phase: HandoffPhase::Held,
             active: None,
-            answered_ns: 0,
+            known_to: None,
             asked: None,
             expected: None,
             answer_time: None,
@@ -103,7 +103,20 @@ impl HandoffEntry {
         }
     }
 
-    /// Describes how this front-end continues the connection: with the request under way, whose back-end has been chosen.
+    /// All that its client has sent belongs to requests that are known.
+    pub(super) fn know_all(&mut self, system: &System) {
+        let sent = system.entry(&self.flow).and_then(|flow| flow.last_seq_end);
+        self.known_to = sent.or(self.known_to);
+    }
+
+    /// Whether its client has sent something since the last request that is known.
+    pub(super) fn has_unknown(&self, flow: &FlowEntry) -> bool {
+        let known = self.known_to.or(self.expected.map(|expected| expected.from_client));
+        let is_beyond = |known: u32, sent: u32| sent.wrapping_sub(known).cast_signed() > 0;
+        known.zip(flow.last_seq_end).is_some_and(|(known, sent)| is_beyond(known, sent))
+    }
+
+    /// Describes how this front-end continues the connection: with the request under way, and the back-end that was chosen for it unless that has failed.
     pub(super) fn start_here(&mut self) -> Start {
         let given = self.active.take().and_then(|active| active.account.give());
         Start { requests: self.requests.saturating_sub(1), given, stays: true, input: Vec::new() }

@@ -31,7 +31,7 @@ fn facts(role: Role) -> SystemFacts {
         interfaces: vec![("eth0".to_owned(), Some(interface))],
         vips: vec![],
         unused: vec![("10.0.0.1:80".parse().unwrap(), Transport::Tcp, false)],
-        taken: vec![],
+        taken: Ok(vec![]),
         peers: vec![("10.0.0.2".parse().unwrap(), Ok(()))],
         sources: vec![("10.0.0.2".parse().unwrap(), Ok("10.0.0.9".parse().unwrap()))],
         shared: vec![],
@@ -189,6 +189,20 @@ fn virtual_addresses() {
     assert_eq!(complaints(&with(Role::Backend, &["lo"])), one(arp, Status::Missing));
     let announced = complaints(&with(Role::Backend, &["eth0"]));
     assert!(announced.contains(&(name.to_owned(), Status::Missing)), "{announced:?}");
+}
+
+#[test]
+fn listeners_whose_packets_a_switch_takes() {
+    let with = |process| {
+        let taken = Ok(vec![("10.0.0.1:80".parse().unwrap(), process)]);
+        complaints(&SystemFacts { taken, ..facts(Role::FrontEnd) })
+    };
+    let (name, own) = ("listener 10.0.0.1:80", || "switch".to_owned());
+    assert_eq!(with(SwitchProcess::Runs(own())), one(name, Status::Missing));
+    assert_eq!(with(SwitchProcess::Unseen), one(name, Status::Missing));
+    assert_eq!(with(SwitchProcess::Ended(own())), one(name, Status::Warning));
+    let unknown = SystemFacts { taken: Err("it may not".to_owned()), ..facts(Role::FrontEnd) };
+    assert_eq!(complaints(&unknown), one("packet programs at interfaces", Status::Warning));
 }
 
 #[test]
