@@ -9,6 +9,7 @@ void answer_reset(struct answer *answer, bool head_request)
     answer->head_request = head_request;
     answer->chunked = false;
     answer->has_length = false;
+    answer->closes = false;
     answer->status = 0;
     answer->line_bytes = 0;
     answer->first_line = true;
@@ -26,9 +27,11 @@ static bool is_digit(char byte)
 static void status_line(struct answer *answer)
 {
     const char *line = answer->line;
-    if (answer->line_bytes >= 12 && memcmp(line, "HTTP/1.", 7) == 0 && line[8] == ' ' && is_digit(line[9]) &&
-        is_digit(line[10]) && is_digit(line[11]))
-        answer->status = (uint16_t)((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
+    if (answer->line_bytes < 12 || memcmp(line, "HTTP/1.", 7) != 0 || line[8] != ' ' || !is_digit(line[9]) ||
+        !is_digit(line[10]) || !is_digit(line[11]))
+        return;
+    answer->status = (uint16_t)((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
+    answer->closes = line[7] == '0';
 }
 
 /* The value of the field `name` (which ends with a colon) when the line is one, without spaces before it. */
@@ -40,6 +43,25 @@ static const char *field(const struct answer *answer, const char *name)
     while (length < answer->line_bytes && (answer->line[length] == ' ' || answer->line[length] == '\t'))
         length++;
     return answer->line + length;
+}
+
+/* Whether a list has this element. */
+static bool has_token(const char *list, const char *end, const char *token)
+{
+    size_t length = strlen(token);
+    while (list < end) {
+        const char *comma = memchr(list, ',', (size_t)(end - list));
+        const char *last = comma != NULL ? comma : end;
+        const char *next = comma != NULL ? comma + 1 : end;
+        while (list < last && (*list == ' ' || *list == '\t'))
+            list++;
+        while (last > list && (last[-1] == ' ' || last[-1] == '\t'))
+            last--;
+        if ((size_t)(last - list) == length && strncasecmp(list, token, length) == 0)
+            return true;
+        list = next;
+    }
+    return false;
 }
 
 static void field_line(struct answer *answer)
@@ -57,6 +79,11 @@ static void field_line(struct answer *answer)
     value = field(answer, "transfer-encoding:");
     if (value != NULL && end - value >= 7)
         answer->chunked = strncasecmp(end - 7, "chunked", 7) == 0;
+    value = field(answer, "connection:");
+    if (value != NULL && has_token(value, end, "close"))
+        answer->closes = true;
+    else if (value != NULL && has_token(value, end, "keep-alive"))
+        answer->closes = false;
 }
 
 /* Behind the empty line. True when the answer ends here. */

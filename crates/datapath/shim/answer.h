@@ -25,6 +25,7 @@ struct answer {
     bool head_request;
     bool chunked;
     bool has_length;
+    bool closes; /* It says that it is the last one of its connection. */
     uint16_t status;
     uint16_t line_bytes; /* Of the line under way, at most ANSWER_LINE_BYTES. */
     bool first_line;

@@ -76,6 +76,8 @@ static void forget_answer(struct connection *connection)
 static void report(struct connection *connection)
 {
     struct handed_message notice = notice_of(connection, true);
+    if (connection->answer.closes)
+        notice.flags |= HANDED_ENDED;
     if (is_channel(connection->channel, connection->channel_cookie))
         channel_send(connection->channel, &notice, -1);
     forget_answer(connection);

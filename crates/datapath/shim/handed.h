@@ -23,7 +23,7 @@ enum handed_flag {
     HANDED_HEAD_REQUEST = 2, /* CONNECTION: the first request is HEAD, its answer has no content. */
     HANDED_COMPLETE = 4,     /* ANSWERED: the answer was written to its end. */
     HANDED_NO_END = 8,       /* CONNECTION: the server does not end its side; the agent, which has a copy of the socket, does. */
-    HANDED_ENDED = 16,       /* ANSWERED: the server has ended its side, and answers nothing more. */
+    HANDED_ENDED = 16,       /* ANSWERED: the server has ended its side, or has said that it will, and answers nothing more. */
 };
 
 struct handed_message {

@@ -88,7 +88,7 @@ pub struct ShimAnswer {
     /// Whether it was written completely. An answer delimited by the end of the connection counts as complete
     /// when the server ended it and no write failed.
     pub complete: bool,
-    /// Whether the server has ended its side, and answers nothing more.
+    /// Whether the server has ended its side, or has said that it will, and answers nothing more.
     pub ended: bool,
     /// When its first byte was written (`CLOCK_MONOTONIC`, nanoseconds).
     pub first_byte_ns: u64,

@@ -45,7 +45,7 @@ fn answers_look_as_if_accepted_from(server: &Server) {
     assert_eq!(content, b"small");
     let ended = answered(&unix);
     assert_eq!((ended.status, ended.content_bytes, ended.complete), (200, 5, true));
-    assert!(ended.first_byte_ns > 0);
+    assert!(ended.first_byte_ns > 0 && !ended.ended);
     get(&mut client, "/large.bin");
     let (_, content) = answer(&mut client, false);
     let expected = large();
@@ -215,6 +215,19 @@ fn head_and_several_requests_on_one_connection() {
         answer(&mut client, false);
         assert_eq!(answered(&unix).content_bytes, 5);
     }
+}
+
+#[test]
+fn an_answer_that_says_that_it_is_the_last_one() {
+    let server = Server::nginx();
+    let (mut client, socket) = connection();
+    // Without a host: nginx refuses it, and keeps no such connection.
+    client.write_all(b"GET /small.txt HTTP/1.1\r\n\r\n").unwrap();
+    let unix = server.hand(socket, GIVE_BACK);
+    let (head, _) = answer(&mut client, false);
+    assert!(head.contains("connection: close"), "{head}");
+    let ended = answered(&unix);
+    assert_eq!((ended.status, ended.complete, ended.ended), (400, true, true));
 }
 
 #[test]

@@ -242,6 +242,14 @@ fn pipelined_and_other_requests_of_nginx() {
     assert!(client.answer(false).body == content(path, 20_000));
     let (rest, end) = client.rest();
     assert!(rest.is_empty() && end.is_ok(), "{end:?}");
+    // The server says that this is its last answer, and not the client: without a host.
+    let mut client = world.connect();
+    client.send(&format!("GET {path} HTTP/1.1\r\n\r\n"));
+    let refused = client.answer(false);
+    assert_eq!((refused.status, refused.field("connection")), (400, Some("close")));
+    assert_ne!(refused.backend, world.name(0));
+    let (rest, end) = client.rest();
+    assert!(rest.is_empty() && end.is_ok(), "{end:?}");
     // With a body: answered where it is.
     let mut client = world.connect();
     client.send(&format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"));
