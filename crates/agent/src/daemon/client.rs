@@ -214,8 +214,15 @@ impl ClientConnection {
         timeout(self.write_timeout, room).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
+    /// Has the kernel reset the client when this process dies, or drops the connection without an end of its output. Otherwise it would send what
+    /// it has, and then a FIN: a good end of an answer that is cut short.
+    pub(super) fn reset_at_death(&self) -> io::Result<()> {
+        Ok(sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))?)
+    }
+
     /// Ends our side gracefully, behind what was written.
     pub(super) fn end_output(&self) -> io::Result<()> {
+        sockopt::set_socket_linger(&self.stream, None)?;
         Ok(shutdown(&self.stream, Shutdown::Write)?)
     }
 

@@ -282,6 +282,30 @@ fn an_original_that_is_killed_while_its_clone_keeps_the_connection() {
     an_original_is_killed(&["--clone-keep"]);
 }
 
+/// Its socket is still frozen, of which its kernel tells nobody: the clone does, though its client has everything.
+#[test]
+fn an_original_that_is_killed_before_it_goes_on() {
+    let mut nodes = Nodes::new(&[]);
+    let number = nodes.large_at(1);
+    let (mut stream, mut come) = nodes.begun(number);
+    let agent = nodes.agents[0].as_ref().unwrap();
+    agent.pause().unwrap();
+    eventually("the original to stand still", || is_stopped(agent.id()));
+    let head_bytes = come.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    let mut rest = vec![0; head_bytes + LARGE_BYTES - come.len()];
+    stream.read_exact(&mut rest).unwrap();
+    come.extend(rest);
+    // The clone has looked whether its client has everything by then, and the link does not count as lost yet.
+    pace(Duration::from_millis(500), Why::Midst);
+    nodes.agents[0].take().unwrap().kill();
+    let end = uninterrupted(|| stream.read(&mut [0]));
+    assert!(matches!(end, Ok(0)), "{end:?}");
+    assert!(is_whole((stream, come), number));
+    nodes.start(0);
+    nodes.lead_to(0);
+    nodes.stop_all();
+}
+
 #[test]
 fn a_node_that_is_killed_while_and_after_it_answers() {
     let mut nodes = Nodes::new(&[]);

@@ -12,7 +12,8 @@ use plimsoll_wire::message::{AnswerReport, Conn};
 
 use super::super::head::Outline;
 use super::super::serve::Answer;
-use super::shared::CloneRoom;
+use super::frames::FrameSink;
+use super::shared::{CloneRoom, CloneShared};
 
 /// A clone that does not live yet.
 pub(super) struct FreshClone {
@@ -55,6 +56,25 @@ pub(super) async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: 
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// Whether a clone whose client has everything is all that is left of the connection. The original says when it has gone on; if its link is lost
+/// before, its process may have died with the socket frozen, of which the kernel tells nobody.
+pub(super) async fn is_left_alone(
+    shared: &CloneShared,
+    sink: &FrameSink,
+    is_here: impl Fn() -> bool,
+) -> bool {
+    const PAUSE: Duration = Duration::from_millis(2);
+    // One that stands still says nothing, and its link is lost after this time-out.
+    let until = Instant::now() + 2 * shared.config.link_timeout;
+    while is_here() && Instant::now() < until {
+        if sink.is_lost() {
+            return true;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    false
 }
 
 pub(super) fn report(answer: Answer, began_at: Instant) -> AnswerReport {

@@ -19,7 +19,7 @@ use super::super::serve::{AfterAnswer, Answer, Serve, rest, write_rest};
 use super::CLONE_TIMES;
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
-use super::fresh::{FreshClone, all_taken, report};
+use super::fresh::{FreshClone, all_taken, is_left_alone, report};
 use super::kept::{KeptClone, KeptWord};
 use super::node_closing::NodeClosing;
 use super::shared::{CloneShared, NodePhase};
@@ -266,6 +266,7 @@ async fn answer_and_go(
         clone;
     let lives =
         restored.activate().and_then(|fd| ClientConnection::new(fd, &head, shared.config.write_timeout));
+    let lives = lives.and_then(|client| client.reset_at_death().map(|()| client));
     let lives = lives.map(|client| if followed { client.acknowledged_soon(mss) } else { client });
     let Some(mut session) = shared.serve.session() else { return };
     let client = match lives {
@@ -306,8 +307,8 @@ async fn answer_and_go(
     go(shared, sink, slot, is_here).await;
 }
 
-/// Leaves silently once the client has everything; the original goes on. If the link is lost by then, nobody may be there to go
-/// on, and the client is told the end.
+/// Leaves silently once the client has everything, and the original has gone on. If the link is lost before, nobody may be there to go on,
+/// and the client is told the end.
 async fn go(
     shared: &CloneShared,
     sink: &FrameSink,
@@ -316,7 +317,7 @@ async fn go(
 ) {
     let Some(client) = slot.as_mut() else { return };
     let all_taken = all_taken(client.stream.as_fd(), shared.config.write_timeout, &is_here).await;
-    if all_taken && sink.is_lost() {
+    if all_taken && is_left_alone(shared, sink, &is_here).await {
         client.finish().await;
         return;
     }

@@ -19,7 +19,7 @@ use super::super::serve::{AfterAnswer, Answer, answer_short};
 use super::super::shim::{hear, reach};
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
-use super::fresh::{FreshClone, all_taken, report};
+use super::fresh::{FreshClone, all_taken, is_left_alone, report};
 use super::shared::CloneShared;
 
 /// Has the server answer on a clone, and lets that go once its client has everything.
@@ -51,7 +51,7 @@ pub(super) async fn answer(shared: &CloneShared, sink: &FrameSink, clone: FreshC
     if whole {
         CloneCounters::count(&shared.counters.answered_as_clone);
         let all_taken = all_taken(socket.as_fd(), shared.config.write_timeout, &is_here).await;
-        if all_taken && sink.is_lost() {
+        if all_taken && is_left_alone(shared, sink, &is_here).await {
             // Nobody may be there to go on: the client is told the end.
             let _ = shutdown(&socket, Shutdown::Write);
             return;
