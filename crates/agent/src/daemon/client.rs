@@ -256,7 +256,7 @@ impl ClientConnection {
 
     /// Ends the connection with a RST, which tells the client of the failure.
     pub(super) fn abort(self) {
-        if let Err(error) = sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO)) {
+        if let Err(error) = self.reset_at_death() {
             tracing::debug!(%error, "a connection could not be reset");
         }
     }

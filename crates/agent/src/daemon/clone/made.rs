@@ -266,8 +266,10 @@ async fn answer_and_go(
         clone;
     let lives =
         restored.activate().and_then(|fd| ClientConnection::new(fd, &head, shared.config.write_timeout));
-    let lives = lives.and_then(|client| client.reset_at_death().map(|()| client));
-    let lives = lives.map(|client| if followed { client.acknowledged_soon(mss) } else { client });
+    let lives = lives.and_then(|client| {
+        client.reset_at_death()?;
+        Ok(if followed { client.acknowledged_soon(mss) } else { client })
+    });
     let Some(mut session) = shared.serve.session() else { return };
     let client = match lives {
         Ok(client) => slot.insert(client),
