@@ -92,7 +92,12 @@ ALWAYS_INLINE bool note(struct __sk_buff *skb, struct clone_entry *entry, const 
 {
 	__u64 end;
 
-	if (!(entry->seen & CLONE_NUMBERED) || packet->flags & TCP_SYN)
+	/* The clone's kernel judges it, as long as there is one. */
+	if (packet->flags & TCP_SYN) {
+		__sync_fetch_and_or(&entry->seen, CLONE_BEGUN_ANEW);
+		return true;
+	}
+	if (!(entry->seen & CLONE_NUMBERED))
 		return true;
 	if (packet->flags & TCP_RST) {
 		note_reset(skb, entry, packet, counts);

@@ -174,6 +174,7 @@ struct router_counters {
 #define CLONE_KEPT 0x10        /* the clone has the connection: all packets are its own */
 #define CLONE_CLOSING 0x20     /* which it has ended: a SYN begins another one */
 #define CLONE_FORGED 0x8       /* more was acknowledged than can have been sent, and that was told */
+#define CLONE_BEGUN_ANEW 0x40  /* a SYN has come: the client may begin another connection */
 
 /* Where packets of a cloned connection go, and how far its client has come. */
 struct clone_entry {

@@ -20,6 +20,7 @@ const RESET: u32 = 4;
 const FORGED: u32 = 8;
 const KEPT: u32 = 0x10;
 const CLOSING: u32 = 0x20;
+const BEGUN_ANEW: u32 = 0x40;
 
 /// What the packet router reports of a cloned connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct CloneEntry {
     pub forged: bool,
     /// Whether its clone keeps the connection and has ended it.
     pub closing: bool,
+    /// Whether a SYN of the client has come. It may be somebody else's, who only knows the addresses.
+    pub begun_anew: bool,
     /// The number of the next byte that the original expects from the client.
     pub expected_seq: u32,
 }
@@ -82,6 +85,7 @@ impl CloneEntry {
             reset: u32_at(bytes, 56) & RESET != 0,
             forged: u32_at(bytes, 56) & FORGED != 0,
             closing: u32_at(bytes, 56) & CLOSING != 0,
+            begun_anew: u32_at(bytes, 56) & BEGUN_ANEW != 0,
             expected_seq: u32_at(bytes, 72),
         }
     }

@@ -112,7 +112,9 @@ fn what_is_acknowledged_goes_on_and_what_is_sent_stays() {
             assert!(matches!(&told[..], [event] if is_packet(event, &packet)), "{told:?}");
             assert_eq!(world.entry(&flow).last_ack, Some(ACKNOWLEDGED.wrapping_add(bytes)));
         }
+        assert!(!world.entry(&flow).begun_anew);
         assert_eq!(world.see(&Packet::new(pair.0, pair.1, SYN)), PacketVerdict::Redirect);
+        assert!(world.entry(&flow).begun_anew);
         let (known, taken) = (world.entry(&flow), world.router.take(&flow).unwrap());
         assert_eq!(taken.map(|entry| entry.last_ack), Some(known.last_ack));
         assert!(world.router.take(&flow).unwrap().is_none() && !world.router.remove(&flow).unwrap());

@@ -167,7 +167,14 @@ pub(super) fn run(
     let NodesRun { bed, server, .. } = run;
     bed.stop()?;
     drop(server);
-    tell(&format!("figure 9, seed {seed}: {}", in_words(&found)));
+    let mut told = format!("figure 9, seed {seed}: {}", in_words(&found));
+    for (why, count) in &summary.failures {
+        told += &format!("; {why}: {count}");
+    }
+    for (status, count) in summary.statuses.range(400..) {
+        told += &format!("; status {status}: {count}");
+    }
+    tell(&told);
     if found.failed * 100 > found.answers || after.failed_reads > before.failed_reads {
         return Err(ExperimentError::Failed(format!("requests of figure 9 failed: {summary}")));
     }
@@ -215,9 +222,8 @@ fn in_words(run: &LiveRun) -> String {
     if fetches {
         how += " with fetches";
     }
-    let failed = if run.failed > 0 { format!(", {} failed", run.failed) } else { String::new() };
     format!(
-        "{}{how}, {nodes} nodes: {:.0} requests/s{failed}; read {:.0} %, fetched {:.0} %, cloned {:.0} %; file server {:.0} %, sending {:.0} %, \
+        "{}{how}, {nodes} nodes: {:.0} requests/s; read {:.0} %, fetched {:.0} %, cloned {:.0} %; file server {:.0} %, sending {:.0} %, \
          out of CPU {:.0} %, machine {:.0} %",
         strategy.title(),
         run.throughput_rps,

@@ -78,6 +78,11 @@ impl Cloning<'_> {
             if entry.last_ack != last_ack {
                 (last_ack, progress_at) = (entry.last_ack, Instant::now());
             }
+            // A clone that is there would have answered the SYN, and the client have reset this connection. One whose process was killed
+            // has reset the client, which this node has not seen.
+            if !link_is_there && entry.begun_anew {
+                return Err("its client has begun another connection");
+            }
             if progress_at.elapsed() >= limit {
                 return Err("its client has not taken the answer in time");
             }
