@@ -1,11 +1,15 @@
 //! The beginning of a link to another node, as the side that opens it sees it.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use plimsoll_wire::session::{AgentTerms, Established, FrontEndHandshake, FrontEndId};
 use plimsoll_wire::{Key, random};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+
+/// How long a node that is not there is waited for before that is told: nodes start one after the other.
+const START: Duration = Duration::from_secs(5);
 
 /// Who opens it.
 pub(super) struct LinkOpener<'a> {
@@ -16,7 +20,7 @@ pub(super) struct LinkOpener<'a> {
 }
 
 /// Why there is no link.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoLink {
     /// The other node is not there, or goes.
     Away(String),
@@ -31,14 +35,32 @@ impl std::fmt::Display for NoLink {
     }
 }
 
-impl NoLink {
-    /// Tells it: with a warning if somebody has to change something, unless `told` is the same.
-    pub(super) fn tell(self, peer: &str, told: &mut Option<Self>) {
-        if matches!(self, Self::Wrong(_)) && told.as_ref() != Some(&self) {
-            tracing::warn!(peer, "no link to another node: {self}");
-            *told = Some(self);
+/// A link that cannot be opened, and what has been told of that.
+#[derive(Default)]
+pub(super) struct LinkTrouble {
+    away_since: Option<Instant>,
+    away_told: bool,
+    wrong: Option<NoLink>,
+}
+
+impl LinkTrouble {
+    /// Tells why there is none: with a warning if somebody has to change something, once for each reason, and once if the node is not there for
+    /// longer than a start takes.
+    pub(super) fn tell(&mut self, peer: &str, address: SocketAddr, why: NoLink) {
+        if self.is_news(&why, Instant::now()) {
+            tracing::warn!(peer, %address, "no link to another node: {why}");
         } else {
-            tracing::debug!(peer, "no link to another node: {self}");
+            tracing::debug!(peer, %address, "no link to another node: {why}");
+        }
+    }
+
+    fn is_news(&mut self, why: &NoLink, now: Instant) -> bool {
+        match why {
+            NoLink::Wrong(_) => self.wrong.replace(why.clone()).as_ref() != Some(why),
+            NoLink::Away(_) => {
+                let since = *self.away_since.get_or_insert(now);
+                now.duration_since(since) >= START && !std::mem::replace(&mut self.away_told, true)
+            }
         }
     }
 }
@@ -79,5 +101,23 @@ pub(super) async fn open_link(
         }
         established.keys.reader.feed(&buffer[progress.consumed..count]);
         return Ok((stream, established));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_told_once_and_a_node_that_is_away_after_a_while() {
+        let mut trouble = LinkTrouble::default();
+        let began = Instant::now();
+        let mut is_news = |why: fn(String) -> NoLink, text: &str, after_s| {
+            trouble.is_news(&why(text.to_owned()), began + Duration::from_secs(after_s))
+        };
+        assert!(!is_news(NoLink::Away, "refused", 0) && !is_news(NoLink::Away, "refused", 4));
+        assert!(is_news(NoLink::Away, "refused", 5) && !is_news(NoLink::Away, "it took too long", 6));
+        assert!(is_news(NoLink::Wrong, "another key", 7) && !is_news(NoLink::Wrong, "another key", 8));
+        assert!(is_news(NoLink::Wrong, "another name", 9));
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::super::clone::frames::{FrameSink, FramesEnd, run_frames};
-use super::super::opening::{LinkOpener, open_link};
+use super::super::opening::{LinkOpener, LinkTrouble, NoLink, open_link};
 use super::memory::{Fetched, Wanted};
 use super::state::CacheState;
 
@@ -80,11 +80,11 @@ impl AskingLink {
         let config = &thread.config;
         let Some(peer) = config.peers.get(self.peer) else { return };
         let own = LinkOpener { key: &config.key, name: &config.name, from: config.listen.ip() };
-        let mut told = None;
+        let mut trouble = LinkTrouble::default();
         loop {
             match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
                 Ok(Ok((stream, established))) => {
-                    told = None;
+                    trouble = LinkTrouble::default();
                     let keys = established.keys;
                     let sink = Rc::new(FrameSink::new(Rc::new(stream), keys.writer));
                     *self.sink.borrow_mut() = Some(Rc::clone(&sink));
@@ -105,8 +105,11 @@ impl AskingLink {
                     }
                     tracing::info!(peer = peer.name, "a link for documents ends: {end:?}");
                 }
-                Ok(Err(why)) => why.tell(&peer.name, &mut told),
-                Err(_) => tracing::debug!(peer = peer.name, "no link for documents: it took too long"),
+                Ok(Err(why)) => trouble.tell(&peer.name, peer.address, why),
+                Err(_) => {
+                    let why = NoLink::Away("it took too long".to_owned());
+                    trouble.tell(&peer.name, peer.address, why);
+                }
             }
             sleep(PAUSE).await;
         }

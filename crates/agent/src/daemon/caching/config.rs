@@ -80,18 +80,21 @@ impl CacheNodeConfig {
         }
         for (number, peer) in self.peers.iter().enumerate() {
             if peer.name == self.name || self.peers[..number].iter().any(|other| other.name == peer.name) {
-                return wrong(format!("two nodes are called {}: give each a name of its own", peer.name));
+                return wrong(format!(
+                    "two nodes are called {} (--name, --cache-peer): give each a name of its own",
+                    peer.name
+                ));
             }
             if peer.address.is_ipv4() != self.listen.is_ipv4() {
                 return wrong(format!(
-                    "{} cannot be at {}: give an address of the same family as {}",
+                    "--cache-peer {}={}: give an address of the same family as {}",
                     peer.name, peer.address, self.listen
                 ));
             }
         }
         if !(1..=MOST_DOCUMENT_BYTES).contains(&self.document_bytes) {
             return wrong(format!(
-                "documents of {} bytes cannot be fetched; give 1 to {MOST_DOCUMENT_BYTES}",
+                "documents of {} bytes cannot be fetched; give 1 to {MOST_DOCUMENT_BYTES} (--cache-document-size)",
                 self.document_bytes
             ));
         }

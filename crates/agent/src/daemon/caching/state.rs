@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use plimsoll_origin::OwnMemory;
 
 use super::super::accepting::LinkHost;
+use super::super::noise::Noise;
 use super::config::CacheNodeConfig;
 use super::counters::CacheCounters;
 use super::place::CachePlaces;
@@ -22,6 +24,7 @@ pub(super) struct CacheState {
     pub(super) own: Arc<OnceLock<Arc<dyn OwnMemory>>>,
     pub(super) counters: Arc<CacheCounters>,
     links_up: Arc<AtomicUsize>,
+    refused_links: Noise,
 }
 
 impl CacheState {
@@ -32,7 +35,15 @@ impl CacheState {
         own: Arc<OnceLock<Arc<dyn OwnMemory>>>,
         (counters, links_up): (Arc<CacheCounters>, Arc<AtomicUsize>),
     ) -> Self {
-        Self { config, places: RefCell::new(places), held: RefCell::default(), own, counters, links_up }
+        Self {
+            config,
+            places: RefCell::new(places),
+            held: RefCell::default(),
+            own,
+            counters,
+            links_up,
+            refused_links: Noise::default(),
+        }
     }
 
     pub(super) fn links_up(&self, change: isize) {
@@ -43,9 +54,12 @@ impl CacheState {
         }
     }
 
+    /// A link was refused: strangers can cause this as often as they like.
     pub(super) fn refused_link(&self, source: IpAddr, why: &str) {
         self.counters.refused_links.add();
-        tracing::warn!(%source, "a link for documents is refused: {why}");
+        if let Some(left_out) = self.refused_links.admits(Instant::now()) {
+            tracing::warn!(%source, not_logged = left_out, "a link for documents is refused: {why}");
+        }
     }
 }
 

@@ -165,11 +165,14 @@ impl CloneConfig {
         }
         for (number, peer) in self.peers.iter().enumerate() {
             if peer.name == self.name || self.peers[..number].iter().any(|other| other.name == peer.name) {
-                return wrong(format!("two nodes are called {}: give each a name of its own", peer.name));
+                return wrong(format!(
+                    "two nodes are called {} (--name, --clone-peer): give each a name of its own",
+                    peer.name
+                ));
             }
             if peer.address.ip() == self.listen.ip() || peer.address.is_ipv4() != self.listen.is_ipv4() {
                 return wrong(format!(
-                    "{} cannot be at {}: another address of the same family as {} is needed",
+                    "--clone-peer {}={}: another address is needed, of the same family as {}",
                     peer.name,
                     peer.address,
                     self.listen.ip()

@@ -324,7 +324,7 @@ impl<'a> RequestPath<'a> {
             }
         };
         CloneCounters::count(&shared.counters.own);
-        self.told_here(&answer);
+        self.told_here(&answer, slot.as_ref());
         answer.then
     }
 
@@ -341,14 +341,16 @@ impl<'a> RequestPath<'a> {
         if let Some(access) = access {
             access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
         }
-        self.told_here(&answer);
+        self.told_here(&answer, Some(client));
         answer
     }
 
-    /// It was answered here.
-    fn told_here(&self, answer: &Answer) {
+    /// It was answered here. If the client's connection has ended before the answer, nobody was left to be answered.
+    fn told_here(&self, answer: &Answer, client: Option<&ClientConnection>) {
         self.shared.counters.own_content_bytes.add(answer.content_bytes);
-        self.told.set(self.told.get().answered(answer));
+        let has_gone = !answer.complete && client.is_none_or(|client| !client.is_whole());
+        let status = if has_gone { 0 } else { answer.status };
+        self.told.set(self.told.get().answered(&Answer { status, ..*answer }));
     }
 }
 

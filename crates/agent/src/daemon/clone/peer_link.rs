@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
-use super::super::opening::{LinkOpener, open_link};
+use super::super::opening::{LinkOpener, LinkTrouble, NoLink, open_link};
 use super::config::CloneConfig;
 use super::counters::CloneCounters;
 use super::frames::{FrameSink, FramesEnd, run_frames};
@@ -135,17 +135,20 @@ impl PeerLink {
         let Some(peer) = shared.config.peers.get(self.peer) else { return };
         let CloneConfig { key, name, listen, .. } = &shared.config;
         let own = LinkOpener { key, name, from: listen.ip() };
-        let mut told = None;
+        let mut trouble = LinkTrouble::default();
         loop {
             match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
                 Ok(Ok((stream, established))) => {
-                    told = None;
+                    trouble = LinkTrouble::default();
                     tracing::debug!(peer = peer.name, "a link to another node begins");
                     let end = self.run(&shared, stream, established, peer.address).await;
                     tracing::info!(peer = peer.name, "a link to another node ends: {end}");
                 }
-                Ok(Err(why)) => why.tell(&peer.name, &mut told),
-                Err(_) => tracing::debug!(peer = peer.name, "no link to another node: it took too long"),
+                Ok(Err(why)) => trouble.tell(&peer.name, peer.address, why),
+                Err(_) => {
+                    let why = NoLink::Away("it took too long".to_owned());
+                    trouble.tell(&peer.name, peer.address, why);
+                }
             }
             sleep(PAUSE).await;
         }

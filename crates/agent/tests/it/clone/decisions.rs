@@ -12,9 +12,10 @@ use plimsoll_agent::load::{AnnounceConfig, LoadConfig, LoadRole, LoadService, Pr
 use plimsoll_config::{AccessLog, AccessLogFormat, Admin};
 use plimsoll_decisions::LogReader;
 use plimsoll_lab::Node;
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 use plimsoll_wire::load::LoadGauge;
 use serde_json::Value;
+use socket2::SockRef;
 
 use super::client::{get, is_document};
 use super::{NODES, World, key};
@@ -352,4 +353,30 @@ fn requests_that_kept_clones_answer_have_their_lines() {
 #[test]
 fn requests_that_clones_made_ahead_answer_have_their_lines() {
     each_has_its_line(|config| config.ahead = 4, true);
+}
+
+#[test]
+fn a_client_that_resets_its_connection_has_gone_away_for_the_access_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut world = World::with(|config| {
+        let file = Some(directory.path().join(&config.name));
+        config.access_log = Some(AccessLog { file, format: AccessLogFormat::Json });
+    });
+    world.lead_to(0);
+    // More than all buffers hold, by the node itself and by clones.
+    for number in 0..24 {
+        let mut client = world.connect();
+        client.send(&get(&format!("/size/50000000/{number}")));
+        uninterrupted(|| client.stream.read_exact(&mut [0; 1000])).unwrap();
+        SockRef::from(&client.stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    world.nothing_is_left();
+    let name = world.name(0).to_owned();
+    (0..NODES).for_each(|number| stop(&mut world, number));
+    let text = std::fs::read_to_string(directory.path().join(name)).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 24, "{text}");
+    assert!(lines.iter().all(|line| line["status"] == 499), "{text}");
+    assert!(lines.iter().any(|line| line["mechanism"].is_null()), "one of its own: {text}");
+    assert!(lines.iter().any(|line| line["mechanism"] == "clone"), "{text}");
 }
