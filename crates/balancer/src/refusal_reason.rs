@@ -115,7 +115,7 @@ reasons! {
         "raise `limits.head` or `limits.fields`";
     BodyLimit "body_limit" "413"
         "the request's body is larger than is allowed"
-        "raise `limits.body`";
+        "raise `limits.body`, or `body` of its route";
     HeadTimeout "head_timeout" "408"
         "the request's head did not come within `timeouts.head`"
         "raise `timeouts.head`";

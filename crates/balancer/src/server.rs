@@ -383,7 +383,9 @@ fn beside(config: &PeersConfig) -> Result<Arc<Peers>, StartError> {
 fn listen_remedy(key: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            format!("another process listens there: end it, or choose another port as {key}")
+            format!(
+                "another process listens there, perhaps one that is stopping: end it, or choose another port as {key}"
+            )
         }
         io::ErrorKind::PermissionDenied => {
             format!(

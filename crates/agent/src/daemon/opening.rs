@@ -46,8 +46,8 @@ pub(super) struct LinkTrouble {
 impl LinkTrouble {
     /// Tells why there is none: with a warning if somebody has to change something, once for each reason, and once if the node is not there for
     /// longer than a start takes.
-    pub(super) fn tell(&mut self, peer: &str, address: SocketAddr, why: NoLink) {
-        if self.is_news(&why, Instant::now()) {
+    pub(super) fn tell(&mut self, peer: &str, address: SocketAddr, why: &NoLink) {
+        if self.is_news(why, Instant::now()) {
             tracing::warn!(peer, %address, "no link to another node: {why}");
         } else {
             tracing::debug!(peer, %address, "no link to another node: {why}");

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 
 use crate::common::{Turn, alone};
 
+mod kills;
+
 const NODES: usize = 3;
 /// Ends of nodes are waited for no longer.
 const END: Duration = Duration::from_secs(20);
@@ -307,35 +309,6 @@ fn an_original_that_is_killed_before_it_goes_on() {
     assert!(matches!(end, Ok(0)), "{end:?}");
     assert!(is_whole((stream, come), number));
     nodes.start(0);
-    nodes.lead_to(0);
-    nodes.stop_all();
-}
-
-/// Its clone has told the answer's end, so the original waits for what the client acknowledges; but that was reset by the clone's kernel.
-#[test]
-fn a_client_whose_clone_was_killed_begins_again_from_the_same_port() {
-    let mut nodes = Nodes::new(&[]);
-    // All of it fits into the clone's socket, and not into the client's.
-    let (number, vip) = (nodes.document_at(1, 40_000), nodes.vip());
-    let from = |port: u16| {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
-        socket.set_reuse_address(true).unwrap();
-        socket.bind(&SocketAddr::from(([0, 0, 0, 0], port)).into()).unwrap();
-        // Less than the 30 s for which an original waits for its client.
-        socket.connect_timeout(&vip.into(), Duration::from_secs(15)).map(|()| TcpStream::from(socket))
-    };
-    let connect = |port| nodes.lab.node(Node::Client).unwrap().run(|| from(port)).unwrap().unwrap();
-    let mut stream = connect(0);
-    write!(stream, "GET /{number}.bin HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    assert!(stream.read(&mut [0; 100]).unwrap() > 0);
-    pace(Duration::from_millis(500), Why::Midst);
-    nodes.agents[1].take().unwrap().kill();
-    assert!(uninterrupted(|| stream.read_to_end(&mut Vec::new())).is_err(), "its node is dead");
-    let mut again = connect(stream.local_addr().unwrap().port());
-    write!(again, "GET /{number}.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    assert!(is_whole((again, Vec::new()), number), "another one answers");
-    nodes.start(1);
     nodes.lead_to(0);
     nodes.stop_all();
 }

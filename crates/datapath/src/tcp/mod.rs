@@ -117,6 +117,18 @@ pub fn is_over(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(info[0].to_ne_bytes()[0] == CLOSED)
 }
 
+/// Whether a packet of the client has come since the connection is in this kernel.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn has_heard(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    /// The place of `tcpi_segs_in` in `struct tcp_info`, in 32-bit numbers.
+    const SEGMENTS: usize = 35;
+    let info: [u32; SEGMENTS + 1] = tcp(fd, libc::TCP_INFO)?;
+    Ok(info[SEGMENTS] > 0)
+}
+
 /// Bytes that were written to a connection since it is in this kernel, with those that it began with in its send queue.
 ///
 /// # Errors

@@ -105,10 +105,10 @@ impl AskingLink {
                     }
                     tracing::info!(peer = peer.name, "a link for documents ends: {end:?}");
                 }
-                Ok(Err(why)) => trouble.tell(&peer.name, peer.address, why),
+                Ok(Err(why)) => trouble.tell(&peer.name, peer.address, &why),
                 Err(_) => {
                     let why = NoLink::Away("it took too long".to_owned());
-                    trouble.tell(&peer.name, peer.address, why);
+                    trouble.tell(&peer.name, peer.address, &why);
                 }
             }
             sleep(PAUSE).await;

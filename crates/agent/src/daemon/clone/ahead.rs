@@ -31,36 +31,36 @@ impl Cloning<'_> {
     }
 
     /// Waits until the client has the answers of the clone that is there, and of those that were made ahead. Returns the last of
-    /// them, and the bytes of the requests behind the first one. `state` is brought up to where the last one began.
+    /// them, the bytes of the requests behind the first one, and the last clone. `state` is brought up to where the last one began.
     pub(super) async fn answered_in_turn(
         &self,
         mut pending: PendingClone,
         ahead: AheadClones,
         state: &mut TcpState,
         under_way: &mut UnderWay<'_>,
-    ) -> Result<(CloneAnswer, usize), &'static str> {
+    ) -> Result<(CloneAnswer, usize, PendingClone), &'static str> {
         let not_begun = "its clone did not begin";
         let mut answer = self.answered(&mut pending, state).await?.ok_or(not_begun)?;
         under_way.answered(answer.status, answer.content_bytes);
         let mut taken_bytes = 0;
-        for (next, bytes) in ahead {
+        for (mut next, bytes) in ahead {
             if !answer.keep {
+                break;
+            }
+            // Nothing is in doubt yet: one that is not there is done without.
+            let Some(FromClone::Cloned { .. }) = next.hear().await else { break };
+            self.catch_up(state, answer.end)?;
+            self.entered.shared.router.number(state).map_err(|_| "the packet router lost it")?;
+            if !next.begin(state.send_next, state.window.send) {
                 break;
             }
             // The clone before goes, as this one replaces it.
             pending = next;
-            // Nothing is in doubt yet: one that is not there is done without.
-            let Some(FromClone::Cloned { .. }) = pending.hear().await else { break };
-            self.catch_up(state, answer.end)?;
-            self.entered.shared.router.number(state).map_err(|_| "the packet router lost it")?;
-            if !pending.begin(state.send_next, state.window.send) {
-                break;
-            }
             let Some(next) = self.answered(&mut pending, state).await? else { break };
             answer = next;
             taken_bytes += bytes;
             under_way.answered(answer.status, answer.content_bytes);
         }
-        Ok((answer, taken_bytes))
+        Ok((answer, taken_bytes, pending))
     }
 }

@@ -69,6 +69,13 @@ impl Clones {
         self.table().has(flow, number)
     }
 
+    /// Whether a packet has come to the clone of this number, if it is still here.
+    pub(super) fn has_heard(&self, flow: &Flow, number: u64) -> Option<bool> {
+        let table = self.table();
+        let (of, socket) = table.clones.get(flow)?;
+        if *of == number { tcp::has_heard(socket.as_fd()).ok() } else { None }
+    }
+
     /// Removes the clone of this number, unless another one has its place.
     pub(super) fn leave(&self, flow: &Flow, number: u64) {
         self.table().take(flow, number);

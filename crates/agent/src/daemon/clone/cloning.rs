@@ -26,7 +26,7 @@ use super::super::head::Outline;
 use super::super::serve::BegunAnswer;
 use super::counters::{CloneCounters, DeclineReason};
 use super::originals::{Original, inject};
-use super::peer_link::PeerLink;
+use super::peer_link::{PeerLink, PendingClone};
 use super::shared::CloneShared;
 use super::under_way::{NextClone, UnderWay};
 
@@ -87,7 +87,7 @@ pub(super) async fn answer_by_clone<'a>(
             return entered.give_back(client, DeclineReason::NotFrozen, slot);
         }
     };
-    let cloning = Cloning { entered, frozen, input, began_at, later: None };
+    let cloning = Cloning { entered, frozen, input, began_at, later: None, before: None };
     cloning.carry(link, slot, task, under_way).await
 }
 
@@ -162,6 +162,9 @@ pub(super) struct Cloning<'a> {
     pub(super) began_at: Instant,
     /// Where the connection is, if clones have answered since the freeze.
     pub(super) later: Option<TcpState>,
+    /// The clone that has answered last. It goes once the connection lives here again, or another node has heard of it: should this process be
+    /// killed before, it tells the client.
+    pub(super) before: Option<PendingClone>,
 }
 
 /// An original between two requests of which clones have answered the first, while it is not known who answers the second: its
@@ -216,6 +219,7 @@ impl<'a> Cloning<'a> {
         let Some(mut pending) = link.ask(&bytes, head, sent, (role, !rest.is_empty())) else {
             return self.thaw(slot, DeclineReason::NoLink, &"the link is lost");
         };
+        self.before = None;
         CloneCounters::count(&shared.counters.cloned);
         self.entered.in_doubt = true;
         // A server behind the shim has the socket, and would see it closed.
@@ -247,9 +251,13 @@ impl<'a> Cloning<'a> {
         let made_ahead = ahead.len() as u32;
         let answered = self.answered_in_turn(pending, ahead, &mut state, under_way).await;
         self.frozen.passed_ahead(made_ahead);
-        match answered.and_then(|(answer, taken)| Ok((self.catch_up(&mut state, answer.end)?, answer, taken)))
-        {
-            Ok(((), answer, taken_bytes)) => {
+        let answered = answered.and_then(|(answer, taken_bytes, last)| {
+            self.before = Some(last);
+            self.catch_up(&mut state, answer.end)?;
+            Ok((answer, taken_bytes))
+        });
+        match answered {
+            Ok((answer, taken_bytes)) => {
                 self.go_on(slot, state, rest.get(taken_bytes..).unwrap_or_default(), answer.keep)
             }
             Err(why) => self.lost(why),

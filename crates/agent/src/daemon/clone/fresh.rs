@@ -36,8 +36,33 @@ pub(super) struct FreshClone {
     pub(super) _room: CloneRoom,
 }
 
-/// Waits until the client has acknowledged everything. False when it makes no progress for this long, or the clone is gone.
-pub(super) async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: impl Fn() -> bool) -> bool {
+/// How long a client may take nothing where packets may be held at an original whose process is dead.
+pub(super) const HELD: Duration = Duration::from_secs(1);
+
+/// How long a client of a clone may take nothing. It is short where the link is lost and not one packet has come: then the original has not
+/// led them here, and may never.
+pub(super) fn patience(shared: &CloneShared, sink: &FrameSink, socket: BorrowedFd<'_>) -> Duration {
+    let limit = shared.config.write_timeout;
+    let is_cut_off = sink.is_lost() && matches!(tcp::has_heard(socket), Ok(false));
+    if is_cut_off { limit.min(HELD) } else { limit }
+}
+
+/// Ends when the link is lost and no packet has come, as [`patience`] has it, to a clone whose answer does not fit into its socket.
+pub(super) async fn cut_off(shared: &CloneShared, sink: &FrameSink, (flow, number): (&Flow, u64)) {
+    loop {
+        tokio::time::sleep(HELD).await;
+        if sink.is_lost() && shared.clones.has_heard(flow, number) == Some(false) {
+            return;
+        }
+    }
+}
+
+/// Waits until the client has acknowledged everything. False when it makes no progress for `limit`, or the clone is gone.
+pub(super) async fn all_taken(
+    socket: BorrowedFd<'_>,
+    limit: impl Fn() -> Duration,
+    is_here: impl Fn() -> bool,
+) -> bool {
     const FIRST_PAUSE: Duration = Duration::from_millis(2);
     const LONGEST_PAUSE: Duration = Duration::from_millis(250);
     let mut least_bytes = usize::MAX;
@@ -50,7 +75,7 @@ pub(super) async fn all_taken(socket: BorrowedFd<'_>, limit: Duration, is_here: 
             Ok(_) => {}
             Err(_) => return false,
         }
-        if progress_at.elapsed() >= limit || !is_here() {
+        if progress_at.elapsed() >= limit() || !is_here() {
             return false;
         }
         tokio::time::sleep(pause).await;

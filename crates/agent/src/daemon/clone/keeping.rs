@@ -35,7 +35,7 @@ enum Yielded {
 impl<'a> Cloning<'a> {
     /// Leaves the connection to the clone until that gives it up.
     pub(super) async fn keep(
-        self,
+        mut self,
         mut pending: PendingClone,
         slot: &mut Option<ClientConnection>,
         under_way: &mut UnderWay<'_>,
@@ -44,6 +44,7 @@ impl<'a> Cloning<'a> {
             Yielded::Back(mut state) => {
                 let rest = std::mem::take(&mut state.receive_queue);
                 CloneCounters::count(&self.entered.shared.counters.given_back);
+                self.before = Some(pending);
                 self.go_on(slot, *state, &rest, true)
             }
             Yielded::Closed => self.closed(&pending),

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{self, Frozen};
@@ -19,7 +19,7 @@ use super::super::serve::{AfterAnswer, Answer, Session};
 use super::access::RequestEnd;
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
-use super::fresh::all_taken;
+use super::fresh::{HELD, all_taken, is_left_alone, patience};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::node_closing::{NodeClosing, target_of};
 use super::shared::CloneShared;
@@ -45,12 +45,24 @@ impl KeptWord {
     }
 }
 
+/// What came of handing a connection back.
+enum HandedBack {
+    /// The clone has it no more.
+    Gone,
+    /// The clone has to keep it.
+    Stays,
+    /// The link was lost before the original had asked for it.
+    Lost,
+}
+
 /// See the module's documentation.
 pub(super) struct KeptClone<'a> {
     pub(super) shared: &'a CloneShared,
     pub(super) sink: &'a FrameSink,
     pub(super) conn: Conn,
     pub(super) flow: Flow,
+    /// Of the clone at this node.
+    pub(super) number: u64,
     pub(super) word: Rc<KeptWord>,
     node: NodeClosing<'a>,
     /// Requests answered after the first one.
@@ -77,10 +89,11 @@ impl<'a> KeptClone<'a> {
         shared: &'a CloneShared,
         sink: &'a FrameSink,
         conn: Conn,
-        flow: Flow,
+        (flow, number): (Flow, u64),
         word: Rc<KeptWord>,
     ) -> Self {
-        Self { shared, sink, conn, flow, word, node: NodeClosing::new(shared), kept: 0, stays: false }
+        let node = NodeClosing::new(shared);
+        Self { shared, sink, conn, flow, number, word, node, kept: 0, stays: false }
     }
 
     /// Answers requests after the first one until the connection is handed back or has ended.
@@ -90,6 +103,7 @@ impl<'a> KeptClone<'a> {
         session: &mut Session<'_>,
         mut then: AfterAnswer,
     ) {
+        let mut most = Duration::MAX;
         while then == AfterAnswer::KeepAlive {
             let Some(client) = slot.as_mut() else { return };
             then = match client.next(&self, self.shared.config.idle_timeout).await {
@@ -101,10 +115,12 @@ impl<'a> KeptClone<'a> {
                         self.answer(client, session, outline, &placed).await
                     } else {
                         self.shared.mapping.ended(&placed, MappedEnd::Failed);
-                        if self.hand_back(slot).await {
-                            return;
+                        match self.hand_back(slot).await {
+                            HandedBack::Gone => return,
+                            HandedBack::Stays => continue,
+                            HandedBack::Lost => most = HELD,
                         }
-                        continue;
+                        AfterAnswer::Close
                     }
                 }
                 Next::Foreign(why) => session.answer_foreign(client, why).await.then,
@@ -112,7 +128,7 @@ impl<'a> KeptClone<'a> {
             };
         }
         let Some(mut client) = slot.take() else { return };
-        let whole = then == AfterAnswer::Close && self.all_taken(&client).await;
+        let whole = then == AfterAnswer::Close && self.all_taken(&client, most).await;
         if whole {
             client.finish().await;
         } else {
@@ -122,13 +138,12 @@ impl<'a> KeptClone<'a> {
     }
 
     /// Ends our side, and waits until the client has everything, or has reset the connection: the original stops leading packets here
-    /// soon after it has heard of the end. False if the client takes nothing.
-    async fn all_taken(&self, client: &ClientConnection) -> bool {
+    /// soon after it has heard of the end. False if the client takes nothing, for this long at most.
+    async fn all_taken(&self, client: &ClientConnection, most: Duration) -> bool {
         let socket = client.stream.as_fd();
+        let limit = || patience(self.shared, self.sink, socket).min(most);
         let is_over = || !matches!(tcp::is_over(socket), Ok(false));
-        client.end_output().is_err()
-            || all_taken(socket, self.shared.config.write_timeout, || !is_over()).await
-            || is_over()
+        client.end_output().is_err() || all_taken(socket, limit, || !is_over()).await || is_over()
     }
 
     async fn answer(
@@ -162,19 +177,18 @@ impl<'a> KeptClone<'a> {
         answer.then
     }
 
-    /// Has the original hold packets, and gives the connection to it. False if the clone has to keep it.
-    async fn hand_back(&mut self, slot: &mut Option<ClientConnection>) -> bool {
+    /// Has the original hold packets, and gives the connection to it.
+    async fn hand_back(&mut self, slot: &mut Option<ClientConnection>) -> HandedBack {
         self.word.give.set(false);
         self.sink.push(&FromClone::Return { conn: self.conn });
         while !self.word.give.get() {
             if self.sink.is_lost() {
-                self.stays = true;
-                return false;
+                return HandedBack::Lost;
             }
             self.word.wake.notified().await;
         }
-        let Some(client) = slot.take() else { return true };
-        let Ok((fd, input)) = client.into_parts() else { return true };
+        let Some(client) = slot.take() else { return HandedBack::Gone };
+        let Ok((fd, input)) = client.into_parts() else { return HandedBack::Gone };
         let limits = self.shared.config.queue_limits();
         let fd = match Frozen::freeze(fd) {
             Ok(frozen) => match frozen.snapshot(&self.flow, &input, limits) {
@@ -184,7 +198,8 @@ impl<'a> KeptClone<'a> {
                     frozen.close();
                     let kept = self.kept;
                     self.sink.push(&FromClone::Back { conn: self.conn, state: bytes, kept });
-                    return true;
+                    self.see_it_go_on(state.send_sent(), state.receive_next).await;
+                    return HandedBack::Gone;
                 }
                 Err(why) => {
                     tracing::debug!(flow = ?self.flow, "a connection stays with its clone: {why}");
@@ -203,6 +218,17 @@ impl<'a> KeptClone<'a> {
             Err(error) => tracing::warn!(%error, flow = ?self.flow, "a clone was lost"),
         }
         self.sink.push(&FromClone::Stays { conn: self.conn });
-        false
+        HandedBack::Stays
+    }
+
+    /// Waits until the original has gone on with the connection that it was given. If it dies before, nobody has it, and its client, who may wait
+    /// without a word, is told the end with the numbers that it was given with.
+    async fn see_it_go_on(&self, send_next: u32, receive_next: u32) {
+        let is_here = || self.shared.clones.is_here(&self.flow, self.number);
+        if is_left_alone(self.shared, self.sink, is_here).await
+            && let Err(error) = tcp::reset(&self.flow, send_next, receive_next)
+        {
+            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::super::serve::{AfterAnswer, Answer, Serve, rest, write_rest};
 use super::CLONE_TIMES;
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
-use super::fresh::{FreshClone, all_taken, is_left_alone, report};
+use super::fresh::{FreshClone, all_taken, cut_off, is_left_alone, patience, report};
 use super::kept::{KeptClone, KeptWord};
 use super::node_closing::NodeClosing;
 use super::shared::{CloneShared, NodePhase};
@@ -281,9 +281,21 @@ async fn answer_and_go(
         }
     };
     let access = (!shared.serve.counts_load()).then(|| shared.config.gauge.begin());
-    let answer = match rest {
-        Some(rest) => write_rest(client, rest).await,
-        None => session.answer(client, outline, &NodeClosing::new(shared)).await,
+    let closing = NodeClosing::new(shared);
+    let answering = async {
+        match rest {
+            Some(rest) => write_rest(client, rest).await,
+            None => session.answer(client, outline, &closing).await,
+        }
+    };
+    let answer = tokio::select! {
+        biased;
+        answer = answering => Some(answer),
+        () = cut_off(shared, sink, (&flow, number)) => None,
+    };
+    let (Some(answer), Some(client)) = (answer, slot.as_ref()) else {
+        slot.take().into_iter().for_each(ClientConnection::abort);
+        return;
     };
     if let Some(access) = access {
         access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
@@ -302,7 +314,7 @@ async fn answer_and_go(
     }
     CloneCounters::count(&shared.counters.answered_as_clone);
     if role == CloneRole::Keeps {
-        let kept = KeptClone::new(shared, sink, conn, flow, word);
+        let kept = KeptClone::new(shared, sink, conn, (flow, number), word);
         return kept.converse(slot, &mut session, answer.then).await;
     }
     let is_here = || shared.clones.is_here(&flow, number);
@@ -318,9 +330,14 @@ async fn go(
     is_here: impl Fn() -> bool,
 ) {
     let Some(client) = slot.as_mut() else { return };
-    let all_taken = all_taken(client.stream.as_fd(), shared.config.write_timeout, &is_here).await;
+    let socket = client.stream.as_fd();
+    let all_taken = all_taken(socket, || patience(shared, sink, socket), &is_here).await;
     if all_taken && is_left_alone(shared, sink, &is_here).await {
         client.finish().await;
+        return;
+    }
+    if !all_taken && is_here() && sink.is_lost() {
+        slot.take().into_iter().for_each(ClientConnection::abort);
         return;
     }
     if is_here()

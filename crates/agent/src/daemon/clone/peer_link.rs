@@ -144,10 +144,10 @@ impl PeerLink {
                     let end = self.run(&shared, stream, established, peer.address).await;
                     tracing::info!(peer = peer.name, "a link to another node ends: {end}");
                 }
-                Ok(Err(why)) => trouble.tell(&peer.name, peer.address, why),
+                Ok(Err(why)) => trouble.tell(&peer.name, peer.address, &why),
                 Err(_) => {
                     let why = NoLink::Away("it took too long".to_owned());
-                    trouble.tell(&peer.name, peer.address, why);
+                    trouble.tell(&peer.name, peer.address, &why);
                 }
             }
             sleep(PAUSE).await;

@@ -10,7 +10,7 @@ use http::StatusCode;
 use plimsoll_datapath::shim::{Header, send_connection};
 use plimsoll_datapath::tcp;
 use plimsoll_wire::cloning::FromClone;
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{Shutdown, connect_unspec, shutdown};
 
 use super::super::client::ClientConnection;
 use super::super::head::Outline;
@@ -19,7 +19,7 @@ use super::super::serve::{AfterAnswer, Answer, answer_short};
 use super::super::shim::{hear, reach};
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
-use super::fresh::{FreshClone, all_taken, is_left_alone, report};
+use super::fresh::{FreshClone, all_taken, is_left_alone, patience, report};
 use super::shared::CloneShared;
 
 /// Has the server answer on a clone, and lets that go once its client has everything.
@@ -50,10 +50,16 @@ pub(super) async fn answer(shared: &CloneShared, sink: &FrameSink, clone: FreshC
     let is_here = || shared.clones.is_here(&flow, number);
     if whole {
         CloneCounters::count(&shared.counters.answered_as_clone);
-        let all_taken = all_taken(socket.as_fd(), shared.config.write_timeout, &is_here).await;
+        let limit = || patience(shared, sink, socket.as_fd());
+        let all_taken = all_taken(socket.as_fd(), limit, &is_here).await;
+        // Nobody may be there to go on: the client is told the end.
         if all_taken && is_left_alone(shared, sink, &is_here).await {
-            // Nobody may be there to go on: the client is told the end.
             let _ = shutdown(&socket, Shutdown::Write);
+            return;
+        }
+        if !all_taken && is_here() && sink.is_lost() {
+            // Resets the client, whatever copies there are.
+            let _ = connect_unspec(&socket);
             return;
         }
     }

@@ -1,0 +1,113 @@
+//! Clients whose nodes are killed: each is answered, or sees the end of its connection, and can begin another one.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use plimsoll_policy::Rng;
+
+use super::*;
+
+const CLIENTS: u64 = 12;
+const AT_ONCE: usize = 6;
+
+/// Sends requests for these documents, and reads their answers. An error is the end of the connection.
+fn ask(vip: SocketAddr, numbers: &[usize]) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(vip)?;
+    // An original whose clone does not end waits for 30 s.
+    stream.set_read_timeout(Some(END))?;
+    let requests = numbers.iter().map(|number| format!("GET /{number}.bin HTTP/1.1\r\nHost: x\r\n\r\n"));
+    stream.write_all(requests.collect::<String>().as_bytes())?;
+    let mut come = Vec::new();
+    for &number in numbers {
+        let expected = content(number, bytes_of(number));
+        let whole = loop {
+            let head = come.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
+            match head {
+                Some(head) if come.len() >= head + expected.len() => break head + expected.len(),
+                _ => {}
+            }
+            let mut bytes = [0; 65536];
+            let count = match uninterrupted(|| stream.read(&mut bytes)) {
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    panic!("nothing came for {END:?}, after {} bytes of {number}", come.len())
+                }
+                read => read?,
+            };
+            if count == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            come.extend_from_slice(&bytes[..count]);
+        };
+        assert!(come[..whole].ends_with(&expected), "foreign bytes in {number}");
+        come.drain(..whole);
+    }
+    Ok(())
+}
+
+fn an_original_is_killed_under_load(options: &'static [&'static str]) {
+    let small: Vec<usize> = (0..DOCUMENTS).filter(|number| bytes_of(*number) < 100_000).collect();
+    for round in 0..2 {
+        let mut nodes = Nodes::new(options);
+        let (vip, answered, ended) = (nodes.vip(), AtomicU64::new(0), AtomicBool::new(false));
+        let serve = |client: u64| {
+            let mut rng = Rng::new(round, client);
+            while !ended.load(Ordering::Relaxed) {
+                let numbers = [0; AT_ONCE].map(|_| small[rng.below(small.len() as u64) as usize]);
+                if ask(vip, &numbers).is_ok() {
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let at_client = nodes.lab.node(Node::Client).unwrap();
+        thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                scope.spawn(move || at_client.run(|| serve(client)).unwrap());
+            }
+            eventually("answers", || answered.load(Ordering::Relaxed) > 300);
+            nodes.agents[0].take().unwrap().kill();
+            ended.store(true, Ordering::Relaxed);
+        });
+        (1..NODES).for_each(|number| drop(nodes.stop(number)));
+    }
+}
+
+#[test]
+fn an_original_that_is_killed_under_load() {
+    an_original_is_killed_under_load(&[]);
+}
+
+/// Its clones hand connections back all the time, with which it may not have gone on.
+#[test]
+fn an_original_that_is_killed_under_load_while_clones_keep_connections() {
+    an_original_is_killed_under_load(&["--clone-keep"]);
+}
+
+/// Its clone has told the answer's end, so the original waits for what the client acknowledges; but that was reset by the clone's kernel.
+#[test]
+fn a_client_whose_clone_was_killed_begins_again_from_the_same_port() {
+    let mut nodes = Nodes::new(&[]);
+    // All of it fits into the clone's socket, and not into the client's.
+    let (number, vip) = (nodes.document_at(1, 40_000), nodes.vip());
+    let from = |port: u16| {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        socket.set_reuse_address(true).unwrap();
+        socket.bind(&SocketAddr::from(([0, 0, 0, 0], port)).into()).unwrap();
+        // Less than the 30 s for which an original waits for its client.
+        socket.connect_timeout(&vip.into(), Duration::from_secs(15)).map(|()| TcpStream::from(socket))
+    };
+    let connect = |port| nodes.lab.node(Node::Client).unwrap().run(|| from(port)).unwrap().unwrap();
+    let mut stream = connect(0);
+    write!(stream, "GET /{number}.bin HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    assert!(stream.read(&mut [0; 100]).unwrap() > 0);
+    pace(Duration::from_millis(500), Why::Midst);
+    nodes.agents[1].take().unwrap().kill();
+    assert!(uninterrupted(|| stream.read_to_end(&mut Vec::new())).is_err(), "its node is dead");
+    let mut again = connect(stream.local_addr().unwrap().port());
+    write!(again, "GET /{number}.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    assert!(is_whole((again, Vec::new()), number), "another one answers");
+    nodes.start(1);
+    nodes.lead_to(0);
+    nodes.stop_all();
+}
