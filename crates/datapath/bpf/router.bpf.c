@@ -94,7 +94,8 @@ ALWAYS_INLINE bool note(struct __sk_buff *skb, struct clone_entry *entry, const 
 
 	/* The clone's kernel judges it, as long as there is one. */
 	if (packet->flags & TCP_SYN) {
-		__sync_fetch_and_or(&entry->seen, CLONE_BEGUN_ANEW);
+		if (!(packet->flags & TCP_ACK))
+			__sync_fetch_and_or(&entry->seen, CLONE_BEGUN_ANEW);
 		return true;
 	}
 	if (!(entry->seen & CLONE_NUMBERED))

@@ -171,6 +171,11 @@ impl ClientConnection {
         seen && !fds[0].revents().intersects(ended)
     }
 
+    /// Whether the connection is over: one whose client has only ended its side is not.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(plimsoll_datapath::tcp::is_over(self.stream.as_fd()), Ok(true) | Err(_))
+    }
+
     /// Writes all of both.
     ///
     /// # Errors

@@ -28,6 +28,7 @@ pub use restore::{Restored, ask_numbers, fast_forward, reset, restore};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Values of `TCP_REPAIR`; leaving without a window probe says nothing to the client.
 const REPAIR_ON: u32 = 1;
@@ -117,16 +118,18 @@ pub fn is_over(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(info[0].to_ne_bytes()[0] == CLOSED)
 }
 
-/// Whether a packet of the client has come since the connection is in this kernel.
+/// Whether there are packets under way to the client, and for so long none has come from it. A client whose window is closed has none under
+/// way.
 ///
 /// # Errors
 ///
 /// The kernel's.
-pub fn has_heard(fd: BorrowedFd<'_>) -> io::Result<bool> {
-    /// The place of `tcpi_segs_in` in `struct tcp_info`, in 32-bit numbers.
-    const SEGMENTS: usize = 35;
-    let info: [u32; SEGMENTS + 1] = tcp(fd, libc::TCP_INFO)?;
-    Ok(info[SEGMENTS] > 0)
+pub fn is_unanswered(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
+    /// The places of `tcpi_unacked` and `tcpi_last_ack_recv` (in milliseconds) in `struct tcp_info`, in 32-bit numbers.
+    const UNDER_WAY: usize = 6;
+    const HEARD_MS: usize = 14;
+    let info: [u32; HEARD_MS + 1] = tcp(fd, libc::TCP_INFO)?;
+    Ok(info[UNDER_WAY] > 0 && u128::from(info[HEARD_MS]) >= limit.as_millis())
 }
 
 /// Bytes that were written to a connection since it is in this kernel, with those that it began with in its send queue.

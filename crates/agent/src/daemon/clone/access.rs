@@ -12,6 +12,7 @@ use plimsoll_observe::clock::Dates;
 use plimsoll_observe::counters::SharedCounter;
 use plimsoll_observe::line::{AccessLine, Moment, Times, write_line};
 
+use super::super::client::ClientConnection;
 use super::super::head::with_fields;
 use super::super::serve::Answer;
 use super::config::CloneConfig;
@@ -64,6 +65,13 @@ impl RequestEnd {
     pub(super) fn answered(self, answer: &Answer) -> Self {
         let Answer { status, content_bytes, first_byte_at, .. } = *answer;
         Self { status, content_bytes, first_byte_at, by_peer: None, attempts: self.attempts + 1, ..self }
+    }
+
+    /// The same. If the client's connection was over before the answer, nobody was left to be answered.
+    pub(super) fn answered_on(self, client: Option<&ClientConnection>, answer: &Answer) -> Self {
+        let has_gone = !answer.complete && client.is_none_or(ClientConnection::is_over);
+        let status = if has_gone { 0 } else { answer.status };
+        self.answered(&Answer { status, ..*answer })
     }
 }
 

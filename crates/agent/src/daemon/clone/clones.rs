@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -69,11 +70,11 @@ impl Clones {
         self.table().has(flow, number)
     }
 
-    /// Whether a packet has come to the clone of this number, if it is still here.
-    pub(super) fn has_heard(&self, flow: &Flow, number: u64) -> Option<bool> {
+    /// Whether the clone of this number is here, and its client says nothing: see [`tcp::is_unanswered`].
+    pub(super) fn is_unanswered(&self, flow: &Flow, number: u64, limit: Duration) -> bool {
         let table = self.table();
-        let (of, socket) = table.clones.get(flow)?;
-        if *of == number { tcp::has_heard(socket.as_fd()).ok() } else { None }
+        let clone = table.clones.get(flow).filter(|(of, _)| *of == number);
+        clone.is_some_and(|(_, socket)| matches!(tcp::is_unanswered(socket.as_fd(), limit), Ok(true)))
     }
 
     /// Removes the clone of this number, unless another one has its place.

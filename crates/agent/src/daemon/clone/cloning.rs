@@ -162,8 +162,8 @@ pub(super) struct Cloning<'a> {
     pub(super) began_at: Instant,
     /// Where the connection is, if clones have answered since the freeze.
     pub(super) later: Option<TcpState>,
-    /// The clone that has answered last. It goes once the connection lives here again, or another node has heard of it: should this process be
-    /// killed before, it tells the client.
+    /// The clone that has answered last. It goes once the connection lives here again, or the next clone is there: should this process be killed
+    /// before, it tells the client.
     pub(super) before: Option<PendingClone>,
 }
 
@@ -219,7 +219,6 @@ impl<'a> Cloning<'a> {
         let Some(mut pending) = link.ask(&bytes, head, sent, (role, !rest.is_empty())) else {
             return self.thaw(slot, DeclineReason::NoLink, &"the link is lost");
         };
-        self.before = None;
         CloneCounters::count(&shared.counters.cloned);
         self.entered.in_doubt = true;
         // A server behind the shim has the socket, and would see it closed.
@@ -233,6 +232,7 @@ impl<'a> Cloning<'a> {
         // A node that is alive answers; the link finds out whether it is.
         match pending.hear().await {
             Some(FromClone::Cloned { .. }) => {
+                self.before = None;
                 self.frozen.forget_state();
                 let waited = self.began_at.elapsed();
                 shared.counters.clone_time.0.add(waited);

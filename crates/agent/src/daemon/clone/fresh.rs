@@ -1,5 +1,6 @@
 //! A clone before it lives, and what is told of its answer.
 
+use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -36,35 +37,49 @@ pub(super) struct FreshClone {
     pub(super) _room: CloneRoom,
 }
 
-/// How long a client may take nothing where packets may be held at an original whose process is dead.
+/// How long packets may be under way to a client that says nothing, once the link is lost.
 pub(super) const HELD: Duration = Duration::from_secs(1);
 
-/// How long a client of a clone may take nothing. It is short where the link is lost and not one packet has come: then the original has not
-/// led them here, and may never.
-pub(super) fn patience(shared: &CloneShared, sink: &FrameSink, socket: BorrowedFd<'_>) -> Duration {
-    let limit = shared.config.write_timeout;
-    let is_cut_off = sink.is_lost() && matches!(tcp::has_heard(socket), Ok(false));
-    if is_cut_off { limit.min(HELD) } else { limit }
+/// Whether a clone is cut off: the original's process may be dead, and hold the packets of the client, who may wait for the rest without a word.
+pub(super) struct CutOff<'a> {
+    sink: &'a FrameSink,
+    lost_at: Cell<Option<Instant>>,
 }
 
-/// Ends when the link is lost and no packet has come, as [`patience`] has it, to a clone whose answer does not fit into its socket.
-pub(super) async fn cut_off(shared: &CloneShared, sink: &FrameSink, (flow, number): (&Flow, u64)) {
-    loop {
-        tokio::time::sleep(HELD).await;
-        if sink.is_lost() && shared.clones.has_heard(flow, number) == Some(false) {
-            return;
+impl<'a> CutOff<'a> {
+    pub(super) fn new(sink: &'a FrameSink) -> Self {
+        Self { sink, lost_at: Cell::new(None) }
+    }
+
+    /// Whether it is so, if `is_unanswered` says that packets are under way and none has come for [`HELD`].
+    pub(super) fn is_now(&self, is_unanswered: impl Fn() -> bool) -> bool {
+        if !self.sink.is_lost() {
+            return false;
+        }
+        let lost_at = self.lost_at.get().unwrap_or_else(Instant::now);
+        self.lost_at.set(Some(lost_at));
+        lost_at.elapsed() >= HELD && is_unanswered()
+    }
+
+    /// Ends when the clone of this number is cut off, while it answers.
+    pub(super) async fn ends(&self, shared: &CloneShared, flow: &Flow, number: u64) {
+        const LOOK: Duration = Duration::from_millis(250);
+        while !self.is_now(|| shared.clones.is_unanswered(flow, number, HELD)) {
+            tokio::time::sleep(LOOK).await;
         }
     }
 }
 
-/// Waits until the client has acknowledged everything. False when it makes no progress for `limit`, or the clone is gone.
+/// Waits until the client has acknowledged everything. False when it makes no progress for this long, or the clone is gone or cut off.
 pub(super) async fn all_taken(
     socket: BorrowedFd<'_>,
-    limit: impl Fn() -> Duration,
+    limit: Duration,
+    cut_off: &CutOff<'_>,
     is_here: impl Fn() -> bool,
 ) -> bool {
     const FIRST_PAUSE: Duration = Duration::from_millis(2);
     const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+    let is_unanswered = || matches!(tcp::is_unanswered(socket, HELD), Ok(true));
     let mut least_bytes = usize::MAX;
     let mut progress_at = Instant::now();
     let mut pause = FIRST_PAUSE;
@@ -75,7 +90,7 @@ pub(super) async fn all_taken(
             Ok(_) => {}
             Err(_) => return false,
         }
-        if progress_at.elapsed() >= limit() || !is_here() {
+        if progress_at.elapsed() >= limit || !is_here() || cut_off.is_now(is_unanswered) {
             return false;
         }
         tokio::time::sleep(pause).await;

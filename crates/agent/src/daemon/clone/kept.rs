@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use plimsoll_datapath::Flow;
-use plimsoll_datapath::tcp::{self, Frozen};
+use plimsoll_datapath::tcp::{self, Frozen, TcpState};
 use plimsoll_wire::cloning::FromClone;
 use plimsoll_wire::message::Conn;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use super::super::client::{ClientConnection, Next};
 use super::super::closing::Closing;
@@ -19,7 +20,7 @@ use super::super::serve::{AfterAnswer, Answer, Session};
 use super::access::RequestEnd;
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
-use super::fresh::{HELD, all_taken, is_left_alone, patience};
+use super::fresh::{CutOff, HELD, all_taken, is_left_alone};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
 use super::node_closing::{NodeClosing, target_of};
 use super::shared::CloneShared;
@@ -141,9 +142,10 @@ impl<'a> KeptClone<'a> {
     /// soon after it has heard of the end. False if the client takes nothing, for this long at most.
     async fn all_taken(&self, client: &ClientConnection, most: Duration) -> bool {
         let socket = client.stream.as_fd();
-        let limit = || patience(self.shared, self.sink, socket).min(most);
+        let limit = most.min(self.shared.config.write_timeout);
+        let cut_off = CutOff::new(self.sink);
         let is_over = || !matches!(tcp::is_over(socket), Ok(false));
-        client.end_output().is_err() || all_taken(socket, limit, || !is_over()).await || is_over()
+        client.end_output().is_err() || all_taken(socket, limit, &cut_off, || !is_over()).await || is_over()
     }
 
     async fn answer(
@@ -163,7 +165,7 @@ impl<'a> KeptClone<'a> {
         }
         shared.counters.made_content_bytes.add(answer.content_bytes);
         let end = RequestEnd { by_peer: None, on_clone: true, attempts: 0, ..RequestEnd::placed(placed) };
-        shared.log_end(begun.as_ref(), &end.answered(&answer));
+        shared.log_end(begun.as_ref(), &end.answered_on(Some(client), &answer));
         let whole = outline.has_whole(answer.status);
         let end = MappedEnd::Answered { content_bytes: answer.content_bytes, whole };
         let is_well = answer.complete && placed.place == NodePlace::Here;
@@ -198,7 +200,7 @@ impl<'a> KeptClone<'a> {
                     frozen.close();
                     let kept = self.kept;
                     self.sink.push(&FromClone::Back { conn: self.conn, state: bytes, kept });
-                    self.see_it_go_on(state.send_sent(), state.receive_next).await;
+                    self.see_it_go_on(&state).await;
                     return HandedBack::Gone;
                 }
                 Err(why) => {
@@ -221,14 +223,22 @@ impl<'a> KeptClone<'a> {
         HandedBack::Stays
     }
 
-    /// Waits until the original has gone on with the connection that it was given. If it dies before, nobody has it, and its client, who may wait
-    /// without a word, is told the end with the numbers that it was given with.
-    async fn see_it_go_on(&self, send_next: u32, receive_next: u32) {
+    /// Waits until the original has gone on with the connection that it was given in this state. If it dies before, nobody has it, and its client,
+    /// who may wait without a word, is told the end: with the number behind all that was sent, which it has received by then, or has acknowledged
+    /// last.
+    async fn see_it_go_on(&self, state: &TcpState) {
+        const AGAIN: Duration = Duration::from_millis(600);
         let is_here = || self.shared.clones.is_here(&self.flow, self.number);
-        if is_left_alone(self.shared, self.sink, is_here).await
-            && let Err(error) = tcp::reset(&self.flow, send_next, receive_next)
-        {
-            tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
+        if !is_left_alone(self.shared, self.sink, is_here).await {
+            return;
+        }
+        for pause in [AGAIN, Duration::ZERO] {
+            for send_next in [state.send_sent(), state.send_acknowledged()] {
+                if let Err(error) = tcp::reset(&self.flow, send_next, state.receive_next) {
+                    tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
+                }
+            }
+            sleep(pause).await;
         }
     }
 }

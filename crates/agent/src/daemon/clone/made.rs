@@ -19,7 +19,7 @@ use super::super::serve::{AfterAnswer, Answer, Serve, rest, write_rest};
 use super::CLONE_TIMES;
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
-use super::fresh::{FreshClone, all_taken, cut_off, is_left_alone, patience, report};
+use super::fresh::{CutOff, FreshClone, all_taken, is_left_alone, report};
 use super::kept::{KeptClone, KeptWord};
 use super::node_closing::NodeClosing;
 use super::shared::{CloneShared, NodePhase};
@@ -281,7 +281,7 @@ async fn answer_and_go(
         }
     };
     let access = (!shared.serve.counts_load()).then(|| shared.config.gauge.begin());
-    let closing = NodeClosing::new(shared);
+    let (closing, cut_off) = (NodeClosing::new(shared), CutOff::new(sink));
     let answering = async {
         match rest {
             Some(rest) => write_rest(client, rest).await,
@@ -291,7 +291,7 @@ async fn answer_and_go(
     let answer = tokio::select! {
         biased;
         answer = answering => Some(answer),
-        () = cut_off(shared, sink, (&flow, number)) => None,
+        () = cut_off.ends(shared, &flow, number) => None,
     };
     let (Some(answer), Some(client)) = (answer, slot.as_ref()) else {
         slot.take().into_iter().for_each(ClientConnection::abort);
@@ -330,8 +330,8 @@ async fn go(
     is_here: impl Fn() -> bool,
 ) {
     let Some(client) = slot.as_mut() else { return };
-    let socket = client.stream.as_fd();
-    let all_taken = all_taken(socket, || patience(shared, sink, socket), &is_here).await;
+    let (limit, cut_off) = (shared.config.write_timeout, CutOff::new(sink));
+    let all_taken = all_taken(client.stream.as_fd(), limit, &cut_off, &is_here).await;
     if all_taken && is_left_alone(shared, sink, &is_here).await {
         client.finish().await;
         return;

@@ -345,12 +345,10 @@ impl<'a> RequestPath<'a> {
         answer
     }
 
-    /// It was answered here. If the client's connection has ended before the answer, nobody was left to be answered.
+    /// It was answered here.
     fn told_here(&self, answer: &Answer, client: Option<&ClientConnection>) {
         self.shared.counters.own_content_bytes.add(answer.content_bytes);
-        let has_gone = !answer.complete && client.is_none_or(|client| !client.is_whole());
-        let status = if has_gone { 0 } else { answer.status };
-        self.told.set(self.told.get().answered(&Answer { status, ..*answer }));
+        self.told.set(self.told.get().answered_on(client, answer));
     }
 }
 

@@ -19,7 +19,7 @@ use super::super::serve::{AfterAnswer, Answer, answer_short};
 use super::super::shim::{hear, reach};
 use super::counters::CloneCounters;
 use super::frames::FrameSink;
-use super::fresh::{FreshClone, all_taken, is_left_alone, patience, report};
+use super::fresh::{CutOff, FreshClone, all_taken, is_left_alone, report};
 use super::shared::CloneShared;
 
 /// Has the server answer on a clone, and lets that go once its client has everything.
@@ -39,7 +39,12 @@ pub(super) async fn answer(shared: &CloneShared, sink: &FrameSink, clone: FreshC
             return;
         }
     };
-    let answer = of_server(shared, path, &socket, (&head, outline), began_at).await;
+    let cut_off = CutOff::new(sink);
+    let answer = tokio::select! {
+        biased;
+        answer = of_server(shared, path, &socket, (&head, outline), began_at) => answer,
+        () = cut_off.ends(shared, &flow, number) => Answer::NONE,
+    };
     let written = tcp::written_bytes(socket.as_fd());
     let whole = answer.complete && written.is_ok();
     let sent_bytes = written.unwrap_or(before_bytes).saturating_sub(before_bytes);
@@ -48,19 +53,21 @@ pub(super) async fn answer(shared: &CloneShared, sink: &FrameSink, clone: FreshC
     let ended = report(Answer { complete: whole, ..answer }, began_at);
     sink.push(&FromClone::Ended { conn, sent_bytes, keep, ended });
     let is_here = || shared.clones.is_here(&flow, number);
+    let mut taken = false;
     if whole {
         CloneCounters::count(&shared.counters.answered_as_clone);
-        let limit = || patience(shared, sink, socket.as_fd());
-        let all_taken = all_taken(socket.as_fd(), limit, &is_here).await;
+        taken = all_taken(socket.as_fd(), shared.config.write_timeout, &cut_off, &is_here).await;
         // Nobody may be there to go on: the client is told the end.
-        if all_taken && is_left_alone(shared, sink, &is_here).await {
+        if taken && is_left_alone(shared, sink, &is_here).await {
             let _ = shutdown(&socket, Shutdown::Write);
             return;
         }
-        if !all_taken && is_here() && sink.is_lost() {
-            // Resets the client, whatever copies there are.
-            let _ = connect_unspec(&socket);
-            return;
+    }
+    // The same for one that has not all of its answer; this resets it, whatever copies of the socket there are.
+    if !taken && is_here() && sink.is_lost() {
+        match connect_unspec(&socket) {
+            Ok(()) => return,
+            Err(error) => tracing::debug!(%error, ?flow, "a client was not told of the end"),
         }
     }
     // Of an answer that broke off, the original tells the client. The server sees the end of its copy.
