@@ -11,7 +11,7 @@ use super::*;
 const CLIENTS: u64 = 12;
 const AT_ONCE: usize = 6;
 
-/// Sends requests for these documents, and reads their answers. An error is the end of the connection.
+/// Sends requests for these documents, and reads their answers. An error is the end of the connection, or that nothing came for long.
 fn ask(vip: SocketAddr, numbers: &[usize]) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(vip)?;
     // An original whose clone does not end waits for 30 s.
@@ -28,12 +28,7 @@ fn ask(vip: SocketAddr, numbers: &[usize]) -> std::io::Result<()> {
                 _ => {}
             }
             let mut bytes = [0; 65536];
-            let count = match uninterrupted(|| stream.read(&mut bytes)) {
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    panic!("nothing came for {END:?}, after {} bytes of {number}", come.len())
-                }
-                read => read?,
-            };
+            let count = uninterrupted(|| stream.read(&mut bytes))?;
             if count == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
@@ -48,13 +43,18 @@ fn ask(vip: SocketAddr, numbers: &[usize]) -> std::io::Result<()> {
 fn an_original_is_killed_under_load(options: &'static [&'static str]) {
     let mut nodes = Nodes::new(options);
     let small: Vec<usize> = (0..DOCUMENTS).filter(|number| bytes_of(*number) < 100_000).collect();
-    let (vip, answered, ended) = (nodes.vip(), AtomicU64::new(0), AtomicBool::new(false));
+    let (vip, ended) = (nodes.vip(), AtomicBool::new(false));
+    let (answered, waited) = (AtomicU64::new(0), AtomicU64::new(0));
     let serve = |client: u64| {
         let mut rng = Rng::new(1, client);
         while !ended.load(Ordering::Relaxed) {
             let numbers = [0; AT_ONCE].map(|_| small[rng.below(small.len() as u64) as usize]);
-            if ask(vip, &numbers).is_ok() {
-                answered.fetch_add(1, Ordering::Relaxed);
+            match ask(vip, &numbers) {
+                Ok(()) => drop(answered.fetch_add(1, Ordering::Relaxed)),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    waited.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(_) => {}
             }
         }
     };
@@ -68,18 +68,20 @@ fn an_original_is_killed_under_load(options: &'static [&'static str]) {
         nodes.agents[0].take().unwrap().kill();
         ended.store(true, Ordering::Relaxed);
     });
+    // One at a time is between freezing and the SC message, of which nobody knows.
+    assert!(waited.load(Ordering::Relaxed) <= 1, "{waited:?} clients got nothing for {END:?}");
     (1..NODES).for_each(|number| drop(nodes.stop(number)));
 }
 
 #[test]
 fn an_original_that_is_killed_under_load() {
-    an_original_is_killed_under_load(&[]);
+    an_original_is_killed_under_load(&["--threads", "1"]);
 }
 
 /// Its clones hand connections back all the time, with which it may not have gone on.
 #[test]
 fn an_original_that_is_killed_under_load_while_clones_keep_connections() {
-    an_original_is_killed_under_load(&["--clone-keep"]);
+    an_original_is_killed_under_load(&["--threads", "1", "--clone-keep"]);
 }
 
 /// Its clone has told the answer's end, so the original waits for what the client acknowledges; but that was reset by the clone's kernel.
