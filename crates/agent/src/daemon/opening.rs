@@ -7,9 +7,13 @@ use plimsoll_wire::session::{AgentTerms, Established, FrontEndHandshake, FrontEn
 use plimsoll_wire::{Key, random};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 /// How long a node that is not there is waited for before that is told: nodes start one after the other.
 const START: Duration = Duration::from_secs(5);
+
+/// Time for connecting and the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(2);
 
 /// Who opens it.
 pub(super) struct LinkOpener<'a> {
@@ -68,8 +72,17 @@ impl LinkTrouble {
 /// Opens a link to the node of this name.
 ///
 /// # Errors
-/// When there is none, or it has another key or name.
+/// When there is none within [`HANDSHAKE`], or it has another key or name.
 pub(super) async fn open_link(
+    own: &LinkOpener<'_>,
+    address: SocketAddr,
+    name: &str,
+) -> Result<(TcpStream, Established<AgentTerms>), NoLink> {
+    let opened = timeout(HANDSHAKE, open(own, address, name)).await;
+    opened.unwrap_or_else(|_| Err(NoLink::Away("it took too long".to_owned())))
+}
+
+async fn open(
     own: &LinkOpener<'_>,
     address: SocketAddr,
     name: &str,

@@ -9,15 +9,13 @@ use bytes::Bytes;
 use plimsoll_wire::caching::{FromHolder, MOST_HINTS, ToHolder, name_number};
 use plimsoll_wire::codec::messages;
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::super::clone::frames::{FrameSink, FramesEnd, run_frames};
-use super::super::opening::{LinkOpener, LinkTrouble, NoLink, open_link};
+use super::super::opening::{LinkOpener, LinkTrouble, open_link};
 use super::memory::{Fetched, Wanted};
 use super::state::CacheState;
 
-/// Time for connecting and the handshake.
-const HANDSHAKE: Duration = Duration::from_secs(2);
 /// Pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Most questions of a link that are not answered.
@@ -82,8 +80,8 @@ impl AskingLink {
         let own = LinkOpener { key: &config.key, name: &config.name, from: config.listen.ip() };
         let mut trouble = LinkTrouble::default();
         loop {
-            match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
-                Ok(Ok((stream, established))) => {
+            match open_link(&own, peer.address, &peer.name).await {
+                Ok((stream, established)) => {
                     trouble = LinkTrouble::default();
                     let keys = established.keys;
                     let sink = Rc::new(FrameSink::new(Rc::new(stream), keys.writer));
@@ -105,11 +103,7 @@ impl AskingLink {
                     }
                     tracing::info!(peer = peer.name, "a link for documents ends: {end:?}");
                 }
-                Ok(Err(why)) => trouble.tell(&peer.name, peer.address, &why),
-                Err(_) => {
-                    let why = NoLink::Away("it took too long".to_owned());
-                    trouble.tell(&peer.name, peer.address, &why);
-                }
+                Err(why) => trouble.tell(&peer.name, peer.address, &why),
             }
             sleep(PAUSE).await;
         }

@@ -144,8 +144,9 @@ impl<'a> KeptClone<'a> {
         let socket = client.stream.as_fd();
         let limit = most.min(self.shared.config.write_timeout);
         let cut_off = CutOff::new(self.sink);
-        let is_over = || !matches!(tcp::is_over(socket), Ok(false));
-        client.end_output().is_err() || all_taken(socket, limit, &cut_off, || !is_over()).await || is_over()
+        client.end_output().is_err()
+            || all_taken(socket, limit, &cut_off, || !client.is_over()).await
+            || client.is_over()
     }
 
     async fn answer(

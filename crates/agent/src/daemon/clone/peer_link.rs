@@ -14,16 +14,14 @@ use plimsoll_wire::message::Conn;
 use plimsoll_wire::session::{AgentTerms, Established};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::super::opening::{LinkOpener, LinkTrouble, NoLink, open_link};
+use super::super::opening::{LinkOpener, LinkTrouble, open_link};
 use super::config::CloneConfig;
 use super::counters::CloneCounters;
 use super::frames::{FrameSink, FramesEnd, run_frames};
 use super::shared::CloneShared;
 
-/// Time for connecting and the handshake.
-const HANDSHAKE: Duration = Duration::from_secs(2);
 /// Pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The most clones of a link that have not ended.
@@ -137,18 +135,14 @@ impl PeerLink {
         let own = LinkOpener { key, name, from: listen.ip() };
         let mut trouble = LinkTrouble::default();
         loop {
-            match timeout(HANDSHAKE, open_link(&own, peer.address, &peer.name)).await {
-                Ok(Ok((stream, established))) => {
+            match open_link(&own, peer.address, &peer.name).await {
+                Ok((stream, established)) => {
                     trouble = LinkTrouble::default();
                     tracing::debug!(peer = peer.name, "a link to another node begins");
                     let end = self.run(&shared, stream, established, peer.address).await;
                     tracing::info!(peer = peer.name, "a link to another node ends: {end}");
                 }
-                Ok(Err(why)) => trouble.tell(&peer.name, peer.address, &why),
-                Err(_) => {
-                    let why = NoLink::Away("it took too long".to_owned());
-                    trouble.tell(&peer.name, peer.address, &why);
-                }
+                Err(why) => trouble.tell(&peer.name, peer.address, &why),
             }
             sleep(PAUSE).await;
         }
