@@ -8,6 +8,8 @@ use crate::layout::{
 };
 use crate::ring::{FromRecord, HeldPacket};
 
+/// The table of cloned connections.
+pub(super) const CLONES: &str = "plimsoll_clones";
 /// Bytes of `struct clone_entry`.
 pub(super) const CLONE_ENTRY_BYTES: usize = 80;
 /// Bytes of `struct expected_end`.

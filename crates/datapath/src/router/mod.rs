@@ -1,6 +1,7 @@
 //! The packet router of Socket Cloning: what the client of a cloned connection says goes on to the clone.
 
 mod layout;
+mod predecessor;
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use self::layout::CLONE_ENTRY_BYTES;
+use self::layout::{CLONE_ENTRY_BYTES, CLONES};
 pub use self::layout::{CloneEntry, RouterEvent};
 use crate::Flow;
 use crate::agent_places::{detach_leftovers, router_place};
@@ -30,7 +31,6 @@ use crate::{flow_table, frame, inject, netlink, run};
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/router.bpf.o")));
 
 const PORTS: &str = "plimsoll_ports";
-const CLONES: &str = "plimsoll_clones";
 const NODES: &str = "plimsoll_nodes";
 const HELD: &str = "plimsoll_held";
 const COUNTS: &str = "plimsoll_counts";
@@ -66,7 +66,7 @@ pub enum AnswerEnd {
 /// The packet program at a node's interface and its maps.
 ///
 /// Dropping it leaves the program at its place: what the client acknowledges goes on to the clones. [`PacketRouter::detach`]
-/// ends that. The next [`PacketRouter::open`] begins with no flow.
+/// ends that. The next [`PacketRouter::open`] begins with no flow, and [tells](PacketRouter::take_left) which ones there were.
 #[derive(Debug)]
 pub struct PacketRouter {
     pins: Pins,
@@ -79,6 +79,7 @@ pub struct PacketRouter {
     receive: OwnedFd,
     emit: OwnedFd,
     place: FilterPlace,
+    left: Vec<(Flow, CloneEntry)>,
 }
 
 impl PacketRouter {
@@ -102,12 +103,13 @@ impl PacketRouter {
         link.check_ethernet()?;
         let pins = Pins::open(&config.instance, user)?;
         check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
+        let earlier = predecessor::pinned_table(&pins);
         let sizes = [(CLONES, config.clones), (HELD, config.ring_bytes)];
         let plan = LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &sizes, beside: None };
         let mut loaded = load(&plan, None)?;
         flow_table::watch_ports(&loaded.take_map(PORTS)?, &config.vips)?;
         let ring = HeldRing::new(loaded.take_map(HELD)?)?;
-        let router = Self {
+        let mut router = Self {
             clones: loaded.take_map(CLONES)?,
             nodes: loaded.take_map(NODES)?,
             counts: loaded.take_map(COUNTS)?,
@@ -118,13 +120,22 @@ impl PacketRouter {
             emit: loaded.take_program("plimsoll_emit")?,
             place: router_place(&config.instance, link.index),
             pins,
+            left: Vec::new(),
         };
         router.place.attach(router.route.as_fd())?;
         // A guard that was killed would hold what is for this node, and let nothing out.
         detach_leftovers(&config.instance, &links, &[router.place], router.route.as_fd())?;
         router.pins.clear();
         router.pins.remove_other_versions();
+        predecessor::pin(&mut router.clones, &router.pins);
+        router.left = earlier.as_ref().map(predecessor::entries).unwrap_or_default();
         Ok((router, ring))
+    }
+
+    /// Moves the connections to the caller that an earlier process of this name had entered when it was killed, unordered. Their sockets have
+    /// died with it, without a word if they were frozen, so their clients may wait.
+    pub fn take_left(&mut self) -> Vec<(Flow, CloneEntry)> {
+        std::mem::take(&mut self.left)
     }
 
     /// From now on, what comes from these MAC addresses for a connection that this machine does not have is dropped.

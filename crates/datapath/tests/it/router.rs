@@ -280,6 +280,7 @@ fn another_router_of_the_same_name_finds_nothing_and_leaves_nothing() {
     let world = world();
     let [pair, _] = pairs();
     let flow = world.cloned(pair);
+    let entry = world.entry(&flow);
     let World { router, ring, _instance, _machine } = world;
     let filters = |machine: &Machine| machine.filters("eth0", "ingress").contains("plimsoll_route");
     assert!(filters(&_machine));
@@ -293,8 +294,12 @@ fn another_router_of_the_same_name_finds_nothing_and_leaves_nothing() {
         ring_bytes: 1 << 16,
     };
     let open = || opened(|| PacketRouter::open(&config, None));
-    let (router, _ring) = _machine.run(open).unwrap();
+    let (mut router, _ring) = _machine.run(open).unwrap();
+    assert_eq!(router.take_left(), [(flow, entry)], "whoever comes next can tell its client");
     assert_eq!(router.get(&flow).unwrap(), None);
+    drop((router, _ring));
+    let (mut router, _ring) = _machine.run(open).unwrap();
+    assert_eq!(router.take_left(), [], "once");
     _machine.run(|| router.detach()).unwrap();
     assert!(!filters(&_machine));
 }

@@ -140,15 +140,10 @@ impl Drop for Entered<'_> {
         for packet in self.shared.originals.leave(&self.original) {
             inject(&self.shared.router, &packet);
         }
-        // The kernel resets a client that says something; this is for one that only waits.
         if self.in_doubt
-            && let Some(CloneEntry { last_ack: Some(last_ack), reset: false, expected_seq, .. }) = entry
+            && let Some(entry @ CloneEntry { last_ack: Some(_), reset: false, .. }) = entry
         {
-            if let Err(error) = tcp::reset(&self.flow, last_ack, expected_seq) {
-                tracing::debug!(%error, flow = ?self.flow, "a client was not told of the end");
-            }
-            // It may have received more, and what it says of that may have met the socket that told it.
-            self.shared.doubts.ask(&self.shared.router, self.flow);
+            self.shared.doubts.reset(&self.shared.router, self.flow, &entry);
         }
     }
 }

@@ -3,12 +3,15 @@
 //! The original of a clone that is lost does not know what its client has received, so its RST may have another number than the
 //! client expects. Such a client answers by the right one (RFC 5961, section 3.2), but not more often than twice a second, and
 //! its answer may be lost. So it is asked for its numbers at once, and once more later.
+//!
+//! A process that is killed while a socket is frozen tells nobody: the kernel closes such a socket without a word. If it had not asked for a
+//! clone yet, no other node knows of the connection. The next process of its name tells these clients.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::{Flow, PacketRouter, now_ns};
+use plimsoll_datapath::{CloneEntry, Flow, PacketRouter, now_ns, tcp};
 
 /// When a client is asked again: Linux answers one wrong number in half a second.
 const AGAIN: Duration = Duration::from_millis(600);
@@ -33,8 +36,31 @@ impl Doubts {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells the client of a connection that no kernel has any more that it has ended, as far as its numbers are known, and asks for them.
+    /// The kernel resets a client that says something; this is for one that only waits.
+    pub(super) fn reset(&self, router: &PacketRouter, flow: Flow, entry: &CloneEntry) {
+        let CloneEntry { last_ack, expected_seq, .. } = *entry;
+        if let Some(last_ack) = last_ack
+            && let Err(error) = tcp::reset(&flow, last_ack, expected_seq)
+        {
+            tracing::debug!(%error, ?flow, "a client was not told of the end");
+        }
+        // It may have received more, and what it says of that may have met the socket that told it.
+        self.ask(router, flow);
+    }
+
+    /// Tells the clients of a process of this name that was killed. A client that has reset its connection, or whose clone has ended it,
+    /// knows.
+    pub(super) fn reset_left(&self, router: &PacketRouter, left: Vec<(Flow, CloneEntry)>) {
+        let waiting = left.into_iter().filter(|(_, entry)| !entry.reset && !entry.closing);
+        let count = waiting.map(|(flow, entry)| self.reset(router, flow, &entry)).count();
+        if count > 0 {
+            tracing::info!(connections = count, "clients of an earlier process that was killed are reset");
+        }
+    }
+
     /// Asks the client of this connection for its numbers, now and later.
-    pub(super) fn ask(&self, router: &PacketRouter, flow: Flow) {
+    fn ask(&self, router: &PacketRouter, flow: Flow) {
         ask(router, &flow);
         let mut asked = self.asked();
         if asked.len() < MOST {

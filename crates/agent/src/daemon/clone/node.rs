@@ -79,7 +79,7 @@ impl PreparedCloneNode {
     /// # Errors
     /// When the system provides no threads, or a log cannot be opened.
     pub fn start(self) -> Result<CloneNode, AgentError> {
-        let Self { config, serve, told, listener, clients, router, ring, vips } = self;
+        let Self { config, serve, told, listener, clients, mut router, ring, vips } = self;
         let address = listener.local_addr();
         let address = address.map_err(|error| AgentError::Listen { address: config.listen, error })?;
         let count = config.threads;
@@ -95,6 +95,7 @@ impl PreparedCloneNode {
             }
         };
         let admin = told.admin_address;
+        let left = router.take_left();
         let shared = Arc::new(CloneShared::new(config, router, serve, mapping, parts));
         let (mut senders, mut threads) = (Vec::new(), Vec::new());
         let mut ring = Some(ring);
@@ -110,6 +111,7 @@ impl PreparedCloneNode {
         let (stop, stopped) = oneshot::channel();
         let links = start_links(Arc::clone(&shared), listener, senders, stopped)?;
         threads.extend(told.start(&shared)?);
+        shared.doubts.reset_left(&shared.router, left);
         Ok(CloneNode { shared, vips, address, admin, links, stop, threads })
     }
 }

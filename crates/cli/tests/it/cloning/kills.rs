@@ -84,6 +84,30 @@ fn an_original_that_is_killed_under_load_while_clones_keep_connections() {
     an_original_is_killed_under_load(&["--threads", "1", "--clone-keep"]);
 }
 
+/// The process that it had asked for a clone is killed, too, and has not even read that: no other one knows of the connection.
+#[test]
+fn a_client_of_whom_only_a_killed_original_knew_is_reset_by_the_next_process() {
+    let mut nodes = Nodes::new(&[]);
+    let number = nodes.large_at(1);
+    let mut stream = nodes.connect().unwrap();
+    stream.set_read_timeout(Some(END)).unwrap();
+    let of_clone = nodes.agents[1].as_ref().unwrap();
+    of_clone.pause().unwrap();
+    eventually("the clone's node to stand still", || is_stopped(of_clone.id()));
+    write!(stream, "GET /{number}.bin HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    // It is frozen by then, and its link does not count as lost yet.
+    pace(Duration::from_millis(300), Why::Midst);
+    for killed in 0..2 {
+        nodes.agents[killed].take().unwrap().kill();
+    }
+    nodes.start(0);
+    let end = uninterrupted(|| stream.read(&mut [0])).unwrap_err();
+    assert_eq!(end.kind(), ErrorKind::ConnectionReset);
+    nodes.start(1);
+    nodes.lead_to(0);
+    nodes.stop_all();
+}
+
 /// Its clone has told the answer's end, so the original waits for what the client acknowledges; but that was reset by the clone's kernel.
 #[test]
 fn a_client_whose_clone_was_killed_begins_again_from_the_same_port() {

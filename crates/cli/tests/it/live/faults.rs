@@ -16,11 +16,12 @@ fn origins() -> Vec<Origin> {
     (0..4).map(|i| Origin::start(&format!("b{i}"), &[])).collect()
 }
 
-/// Asks for 500 targets in turn while `meanwhile` runs on a thread of its own. What it returns lives until all is asked.
+/// Asks for 500 targets in turn while `meanwhile` runs on a thread of its own, and also returns what that returns: the
+/// back-ends, which are to live until the front-end was asked about them.
 fn under_load<T: Send + 'static>(
     front_end: &FrontEnd,
     meanwhile: impl FnOnce() -> T + Send + 'static,
-) -> LoadSummary {
+) -> (LoadSummary, T) {
     let load = OpenLoop {
         rate_rps: RATE_RPS,
         seconds: SECONDS,
@@ -29,8 +30,7 @@ fn under_load<T: Send + 'static>(
     };
     let thread = std::thread::spawn(meanwhile);
     let summary = run(open_loop(load));
-    drop(thread.join().unwrap());
-    summary
+    (summary, thread.join().unwrap())
 }
 
 fn assert_none_failed(summary: &LoadSummary) {
@@ -49,7 +49,7 @@ fn all_killed_in_turn(policy: &str) {
         ),
     );
     let heard = front_end.process.heard();
-    let summary = under_load(&front_end, move || {
+    let (summary, _origins) = under_load(&front_end, move || {
         for (number, origin) in origins.iter_mut().enumerate() {
             pace(REST, Why::UnderLoad);
             origin.process.kill();
@@ -72,7 +72,7 @@ fn gets_survive_a_back_end_that_is_killed_and_restarted_every_second() {
     let mut origins = origins();
     let addresses: Vec<_> = origins.iter().map(|o| o.address).collect();
     let mut front_end = FrontEnd::start(&addresses, "[decision_log]\ndirectory = \"log\"\n");
-    let summary = under_load(&front_end, move || {
+    let (summary, _origins) = under_load(&front_end, move || {
         for _ in 0..(SECONDS as usize) - 1 {
             pace(REST, Why::UnderLoad);
             origins[0].process.kill();
@@ -104,7 +104,7 @@ fn gets_survive_a_backend_that_hangs() {
     let more = "[health]\ntimeout = \"2s\"\n[decision_log]\ndirectory = \"log\"\n";
     let mut front_end = FrontEnd::start(&addresses, more);
     let heard = front_end.process.heard();
-    let summary = under_load(&front_end, move || {
+    let (summary, _origins) = under_load(&front_end, move || {
         pace(REST, Why::UnderLoad);
         origins[1].process.signal("-STOP");
         // Found by checks, while clients wait for it.
