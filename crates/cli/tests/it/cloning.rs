@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::common::{Turn, alone};
 
 mod kills;
+mod servers;
 
 const NODES: usize = 3;
 /// Ends of nodes are waited for no longer.
@@ -24,6 +25,8 @@ struct Nodes {
     agents: Vec<Option<Process>>,
     names: Vec<String>,
     more: &'static [&'static str],
+    /// nginx behind the shim, one for each node, where nodes do not serve by themselves.
+    servers: Vec<Process>,
     lab: Lab,
     directory: TempDir,
     _turn: Turn,
@@ -45,9 +48,14 @@ const DOCUMENTS: usize = 42;
 
 impl Nodes {
     fn new(more: &'static [&'static str]) -> Self {
+        Self::serving(more, false)
+    }
+
+    /// Behind the shim, nginx answers.
+    fn serving(more: &'static [&'static str], behind_shim: bool) -> Self {
         let turn = alone();
-        let lab = Lab::build(&LabConfig { backends: NODES, ..LabConfig::default() })
-            .expect("these tests need root");
+        let config = LabConfig { backends: NODES, ..LabConfig::default() };
+        let lab = Lab::build(&config).expect("these tests need root");
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("www")).unwrap();
         // For whom the nodes become.
@@ -57,8 +65,12 @@ impl Nodes {
             std::fs::set_permissions(directory.path().join(name), permissions).unwrap();
         }
         let names = (0..NODES).map(|_| unique_name("n")).collect();
-        let mut nodes = Self { agents: Vec::new(), names, more, lab, directory, _turn: turn };
+        let servers = Vec::new();
+        let mut nodes = Self { agents: Vec::new(), names, more, servers, lab, directory, _turn: turn };
         (0..DOCUMENTS).for_each(|number| nodes.provide(number));
+        if behind_shim {
+            nodes.start_servers();
+        }
         let key = nodes.path("key");
         std::fs::write(&key, "07".repeat(32)).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
@@ -93,14 +105,22 @@ impl Nodes {
         let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(["agent", "--json-stats", "--name", &self.names[number], "--interface", "eth0"]);
         command.args(["--listen", &self.at(number, 7400).to_string(), "--vip", &self.vip().to_string()]);
-        command.args(["--cache-listen", &self.at(number, 7410).to_string()]).args(self.more);
+        command.args(self.more);
+        // Only who serves by itself has a memory.
+        let caches = self.servers.is_empty();
+        if caches {
+            command.args(["--cache-listen", &self.at(number, 7410).to_string()]);
+        }
         command.arg("--key").arg(self.path("key"));
         command.arg("--access-log").arg(self.path(&format!("logs/{number}.log")));
         command.arg("--decision-log").arg(self.path(&format!("logs/{number}")));
-        command.arg("--serve").arg(format!("origin:{}", self.path("www").display()));
+        command.arg("--serve").arg(self.serve(number));
         for other in (0..NODES).filter(|other| *other != number) {
             let named = |port| format!("{}={}", self.names[other], self.at(other, port));
-            command.args(["--clone-peer", &named(7400), "--cache-peer", &named(7410)]);
+            command.args(["--clone-peer", &named(7400)]);
+            if caches {
+                command.args(["--cache-peer", &named(7410)]);
+            }
         }
         command.stdout(File::create(self.path(&format!("{number}.json"))).unwrap());
         command.stderr(File::create(self.path(&format!("{number}.log"))).unwrap());

@@ -15,6 +15,7 @@ mod json;
 mod lab;
 mod live;
 mod measure;
+mod nginx;
 mod origin;
 mod out;
 mod readme;

@@ -40,8 +40,7 @@ fn ask(vip: SocketAddr, numbers: &[usize]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn an_original_is_killed_under_load(options: &'static [&'static str]) {
-    let mut nodes = Nodes::new(options);
+fn an_original_is_killed_under_load(mut nodes: Nodes) {
     let small: Vec<usize> = (0..DOCUMENTS).filter(|number| bytes_of(*number) < 100_000).collect();
     let (vip, ended) = (nodes.vip(), AtomicBool::new(false));
     let (answered, waited) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -75,13 +74,18 @@ fn an_original_is_killed_under_load(options: &'static [&'static str]) {
 
 #[test]
 fn an_original_that_is_killed_under_load() {
-    an_original_is_killed_under_load(&["--threads", "1"]);
+    an_original_is_killed_under_load(Nodes::new(&["--threads", "1"]));
 }
 
 /// Its clones hand connections back all the time, with which it may not have gone on.
 #[test]
 fn an_original_that_is_killed_under_load_while_clones_keep_connections() {
-    an_original_is_killed_under_load(&["--threads", "1", "--clone-keep"]);
+    an_original_is_killed_under_load(Nodes::new(&["--threads", "1", "--clone-keep"]));
+}
+
+#[test]
+fn an_original_that_is_killed_under_load_while_servers_behind_the_shim_answer() {
+    an_original_is_killed_under_load(Nodes::serving(&["--threads", "1"], true));
 }
 
 /// The process that it had asked for a clone is killed, too, and has not even read that: no other one knows of the connection.

@@ -24,8 +24,8 @@ use crate::rights::{as_user, command_in, open_directory};
 const PORT: u16 = 80;
 /// Where agents take handoffs.
 const AGENT_PORT: u16 = 7400;
-/// Where back-ends are checked, and get what is proxied.
-pub(super) const ORIGIN_PORT: u16 = 8080;
+// Where back-ends are checked, and get what is proxied.
+pub(super) use crate::nginx::ORIGIN_PORT;
 const WORKERS: usize = 2;
 
 /// What is different from the usual.

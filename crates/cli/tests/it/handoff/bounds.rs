@@ -10,7 +10,7 @@ use plimsoll_testkit::{Why, eventually, pace};
 use super::bed::{Bed, ORIGIN_PORT, Options};
 use super::http::Client;
 use super::round::{self, Fate, PHASES, Phase};
-use super::servers::shim;
+use crate::nginx::shim;
 
 const CLIENTS: usize = 100;
 const WAIT: Duration = Duration::from_millis(100);

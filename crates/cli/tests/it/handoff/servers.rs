@@ -14,6 +14,7 @@ use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 
 use super::bed::{Bed, ORIGIN_PORT, Options};
 use super::http::{Client, content};
+use crate::nginx::shim;
 
 const FILES: [(&str, usize); 4] = [("a", 1), ("b", 700), ("c", 100_000), ("d", 3_000_000)];
 
@@ -21,39 +22,8 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     FILES.iter().map(|&(name, bytes)| (name, content(bytes as u64, bytes))).collect()
 }
 
-/// Starts nginx beside back-end `index`, on its Unix socket and at its own address.
 fn nginx(lab: &Lab, directory: &Path, index: usize, shim: Option<&Path>) -> Process {
-    let node = lab.node(Node::Backend(index)).unwrap();
-    let d = directory.display();
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .iter()
-        .map(|what| format!("{what}_temp_path {d}/{what}{index};"))
-        .collect();
-    let unix = shim.map(|_| format!("listen unix:{d}/b{index}.sock;")).unwrap_or_default();
-    let config = format!(
-        "daemon off; user root; worker_processes 2; pid {d}/nginx{index}.pid; error_log {d}/nginx{index}.err;
-         events {{ worker_connections 1024; }}
-         http {{ {temporary} sendfile on; log_format all '$remote_addr $status $body_bytes_sent $request_uri';
-           access_log {d}/nginx{index}.log all; add_header X-Backend b{index};
-           server {{ {unix} listen {}:{ORIGIN_PORT}; root {d}/www; }} }}",
-        node.address()
-    );
-    let file = directory.join(format!("nginx{index}.conf"));
-    std::fs::write(&file, config).unwrap();
-    let mut command = node.command("nginx");
-    command.arg("-e").arg(directory.join(format!("nginx{index}.err"))).arg("-c").arg(file);
-    if let Some(shim) = shim {
-        command.env("LD_PRELOAD", shim);
-    }
-    node.spawn(&mut command).unwrap()
-}
-
-/// Writes the shim.
-pub(super) fn shim(directory: &Path) -> PathBuf {
-    let shim = directory.join("shim.so");
-    let out = crate::common::plimsoll(&["shim", shim.to_str().unwrap()]);
-    assert!(out.status.success(), "{}", crate::common::text(&out.stderr));
-    shim
+    crate::nginx::start(lab, directory, (index, &format!("b{index}")), shim)
 }
 
 /// Starts Apache beside back-end `index`, a process for each connection, on a Unix socket and at its own address.

@@ -150,7 +150,7 @@ fn go_behind_the_shim() {
     let serve = Some("shim:DIRECTORY/bINDEX.sock".to_owned());
     let options = Options { backends: 1, serve, is_quiet: true, ..Options::default() };
     let bed = Bed::new_with(options, &[("a", content(1, 1))], |lab, directory| {
-        crate::handoff::servers::shim(directory);
+        crate::nginx::shim(directory);
         running.start(&server, lab, directory);
         Vec::new()
     });
@@ -175,7 +175,7 @@ fn trial(server: &Unmodified) {
     let bed = Bed::new_with(options, &files, |lab, directory| {
         // Some servers' processes are not root.
         std::fs::set_permissions(directory, PermissionsExt::from_mode(0o755)).unwrap();
-        crate::handoff::servers::shim(directory);
+        crate::nginx::shim(directory);
         for index in 0..2 {
             running.push(Running::new(index));
             running[index].start(server, lab, directory);
