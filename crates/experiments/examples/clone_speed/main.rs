@@ -236,7 +236,7 @@ fn efficiency(bed: &Bed, rounds: usize, seconds: usize) {
         bed.set_links(&Conditions { rate, ..Conditions::default() });
         for size in SIZES {
             // So that many answers end within the time.
-            let seconds = if rate.is_some() && size >= 256 << 10 { 10 * seconds } else { seconds };
+            let seconds = if rate.is_some() && size >= EFFICIENCY_GOAL_FROM { 10 * seconds } else { seconds };
             let (mut cloned, mut direct, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..rounds {
                 let path = bed.path_at(1, size);
