@@ -94,6 +94,16 @@ impl Http2Connections {
         if let Some(stream) = self.find(backend) {
             return Ok(stream);
         }
+        // In a box, as it takes most memory of all that a request does, and few requests come here.
+        Box::pin(self.open(backend, connect)).await
+    }
+
+    /// Opens a connection, unless another request has done so meanwhile.
+    async fn open<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+        &self,
+        backend: &Arc<Backend>,
+        connect: impl AsyncFnOnce() -> io::Result<S>,
+    ) -> io::Result<BackendStreamText> {
         let opening = self.opening(backend);
         let _first = opening.lock().await;
         if let Some(stream) = self.find(backend) {

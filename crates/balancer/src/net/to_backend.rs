@@ -45,7 +45,8 @@ impl BackendIo for ToBackend {
             (None, false) => Self::Plain(introduced(address, backend, client).await?),
             (Some(tls), false) => {
                 let socket = introduced(address, backend, client).await?;
-                Self::Secured(Box::new(RefCell::new(secure(socket, tls, false).await?)))
+                // In a box, which requests on kept connections do not need.
+                Self::Secured(Box::new(RefCell::new(Box::pin(secure(socket, tls, false)).await?)))
             }
             (None, true) => Self::Http2(Box::new(
                 shared.stream(backend, async || watched(connect(address).await?)).await?,
