@@ -25,6 +25,8 @@ const VIPS: &str = "plimsoll_vips";
 const LEASES: &str = "plimsoll_leases";
 const HELD: &str = "plimsoll_held";
 const COUNTS: &str = "plimsoll_counts";
+/// The maps that outlive the process.
+const PINNED: [&str; 4] = [VIPS, LEASES, HELD, COUNTS];
 /// A ring must be a power of two and whole pages.
 const RING_BYTES: std::ops::RangeInclusive<u32> = 64 * 1024..=1 << 28;
 
@@ -85,12 +87,7 @@ impl Guard {
         let pins = Pins::open(&config.instance, user)?;
         check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
         let sizes = [(LEASES, config.leases), (HELD, config.ring_bytes)];
-        let plan = LoadPlan {
-            object: &OBJECT.0,
-            pinned: &[VIPS, LEASES, HELD, COUNTS],
-            sizes: &sizes,
-            beside: None,
-        };
+        let plan = LoadPlan { object: &OBJECT.0, pinned: &PINNED, sizes: &sizes, beside: None };
         let mut loaded = load(&plan, Some(&pins))?;
         let guard = Self {
             vips: loaded.take_map(VIPS)?,
@@ -111,6 +108,7 @@ impl Guard {
         guard.places[1].attach(guard.outbound.as_fd())?;
         guard.places[0].attach(guard.inbound.as_fd())?;
         detach_leftovers(&config.instance, &links, &guard.places, guard.inbound.as_fd())?;
+        guard.pins.keep(&PINNED);
         guard.pins.remove_other_versions();
         Ok((guard, ring))
     }
@@ -294,8 +292,8 @@ fn check(config: &GuardConfig) -> Result<(), DatapathError> {
 }
 
 /// Refuses an agent beside a guard with the same virtual address, which would drop what the agent lets out; the first to end would
-/// remove the address from both. The remains of a killed guard do the same harm. Packet routers drop nothing that they do not know, and pin
-/// nothing by which they could be found.
+/// remove the address from both. The remains of a killed guard do the same harm. Packet routers drop nothing that they do not know, and do
+/// not pin their addresses, by which they could be found.
 pub(crate) fn check_alone(
     pins: &Pins,
     links: &[NetworkInterface],

@@ -78,7 +78,8 @@ impl Pins {
             Err(error) if !geteuid().is_root() && !matches!(error, DatapathError::Busy { .. }) => {
                 warn!(
                     "{error}. Without this place, connections that back-ends have are lost when this process is \
-                     restarted or killed, and a second process of the same name is not noticed"
+                     restarted or killed, clients of connections that were being cloned are not told when it is killed, and a \
+                     second process of the same name is not noticed"
                 );
                 Ok(Self { instance: instance.to_owned(), place: None })
             }
@@ -170,8 +171,16 @@ impl Pins {
     /// Removes all pins, and keeps the directory with its lock.
     pub(crate) fn clear(&self) {
         let Some(place) = &self.place else { return };
-        if let Err(error) = remove_contents(&place.directory) {
+        if let Err(error) = remove_contents(&place.directory, &[]) {
             warn!("cannot remove the pinned maps of {}: {error}", self.instance);
+        }
+    }
+
+    /// Removes all pins but these: those of a process of another kind that had this name.
+    pub(crate) fn keep(&self, names: &[&str]) {
+        let Some(place) = &self.place else { return };
+        if let Err(error) = remove_contents(&place.directory, names) {
+            warn!("cannot remove pinned maps of an earlier process named {}: {error}", self.instance);
         }
     }
 
@@ -182,11 +191,12 @@ impl Pins {
     }
 }
 
-/// Removes the files in a directory.
-fn remove_contents(directory: &OwnedFd) -> io::Result<()> {
+/// Removes the files in a directory but those of these names.
+fn remove_contents(directory: &OwnedFd, kept: &[&str]) -> io::Result<()> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
-        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && !kept.iter().any(|kept| kept.as_bytes() == name) {
             unlinkat(directory, entry.file_name(), AtFlags::empty())?;
         }
     }

@@ -101,6 +101,10 @@ impl Nodes {
     }
 
     fn start(&mut self, number: usize) {
+        self.agents[number] = Some(self.spawn(number));
+    }
+
+    fn spawn(&self, number: usize) -> Process {
         let node = self.lab.node(Node::Backend(number)).unwrap();
         let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(["agent", "--json-stats", "--name", &self.names[number], "--interface", "eth0"]);
@@ -124,7 +128,7 @@ impl Nodes {
         }
         command.stdout(File::create(self.path(&format!("{number}.json"))).unwrap());
         command.stderr(File::create(self.path(&format!("{number}.log"))).unwrap());
-        self.agents[number] = Some(node.spawn(&mut command).unwrap());
+        node.spawn(&mut command).unwrap()
     }
 
     /// From now on this node is the original of new connections. All nodes answer there.
@@ -208,10 +212,12 @@ impl Nodes {
     }
 
     fn stop_all(&mut self) -> Vec<Value> {
+        let root = |number| self.lab.node(Node::Backend(number)).unwrap().root();
+        let pins = |number: usize| root(number).join("sys/fs/bpf/plimsoll-65534").join(&self.names[number]);
+        let pins: Vec<_> = (0..NODES).map(pins).collect();
+        assert!(pins.iter().all(|path| path.exists()), "{pins:?}");
         let counts = (0..NODES).map(|number| self.stop(number)).collect();
-        for name in &self.names {
-            assert!(!PathBuf::from("/sys/fs/bpf/plimsoll").join(name).exists(), "{name} stays");
-        }
+        assert!(!pins.iter().any(|path| path.exists()), "{pins:?}");
         counts
     }
 

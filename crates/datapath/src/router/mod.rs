@@ -1,7 +1,7 @@
 //! The packet router of Socket Cloning: what the client of a cloned connection says goes on to the clone.
 
+mod inherited;
 mod layout;
-mod predecessor;
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -65,8 +65,8 @@ pub enum AnswerEnd {
 
 /// The packet program at a node's interface and its maps.
 ///
-/// Dropping it leaves the program at its place: what the client acknowledges goes on to the clones. [`PacketRouter::detach`]
-/// ends that. The next [`PacketRouter::open`] begins with no flow, and [tells](PacketRouter::take_left) which ones there were.
+/// Dropping it leaves program and table at their places: what the client acknowledges goes on to the clones. [`PacketRouter::detach`]
+/// ends that. The next [`PacketRouter::open`] goes on with the [inherited](PacketRouter::take_inherited) connections.
 #[derive(Debug)]
 pub struct PacketRouter {
     pins: Pins,
@@ -79,7 +79,7 @@ pub struct PacketRouter {
     receive: OwnedFd,
     emit: OwnedFd,
     place: FilterPlace,
-    left: Vec<(Flow, CloneEntry)>,
+    inherited: Vec<Flow>,
 }
 
 impl PacketRouter {
@@ -103,10 +103,9 @@ impl PacketRouter {
         link.check_ethernet()?;
         let pins = Pins::open(&config.instance, user)?;
         check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
-        let earlier = predecessor::pinned_table(&pins);
         let sizes = [(CLONES, config.clones), (HELD, config.ring_bytes)];
-        let plan = LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &sizes, beside: None };
-        let mut loaded = load(&plan, None)?;
+        let plan = LoadPlan { object: &OBJECT.0, pinned: &[CLONES], sizes: &sizes, beside: None };
+        let mut loaded = load(&plan, Some(&pins))?;
         flow_table::watch_ports(&loaded.take_map(PORTS)?, &config.vips)?;
         let ring = HeldRing::new(loaded.take_map(HELD)?)?;
         let mut router = Self {
@@ -120,22 +119,21 @@ impl PacketRouter {
             emit: loaded.take_program("plimsoll_emit")?,
             place: router_place(&config.instance, link.index),
             pins,
-            left: Vec::new(),
+            inherited: Vec::new(),
         };
         router.place.attach(router.route.as_fd())?;
         // A guard that was killed would hold what is for this node, and let nothing out.
         detach_leftovers(&config.instance, &links, &[router.place], router.route.as_fd())?;
-        router.pins.clear();
+        router.pins.keep(&[CLONES]);
         router.pins.remove_other_versions();
-        predecessor::pin(&mut router.clones, &router.pins);
-        router.left = earlier.as_ref().map(predecessor::entries).unwrap_or_default();
+        router.inherited = inherited::waiting(&router.clones)?;
         Ok((router, ring))
     }
 
-    /// Moves the connections to the caller that an earlier process of this name had entered when it was killed, unordered. Their sockets have
-    /// died with it, without a word if they were frozen, so their clients may wait.
-    pub fn take_left(&mut self) -> Vec<(Flow, CloneEntry)> {
-        std::mem::take(&mut self.left)
+    /// The connections that an earlier process of this name had entered when it was killed, unordered; none when called again. Their sockets
+    /// have died with it, without a word if they were frozen, so their clients may wait. They stay entered.
+    pub fn take_inherited(&mut self) -> Vec<Flow> {
+        std::mem::take(&mut self.inherited)
     }
 
     /// From now on, what comes from these MAC addresses for a connection that this machine does not have is dropped.

@@ -276,11 +276,20 @@ fn what_another_node_sends_to_nobody_is_dropped() {
 }
 
 #[test]
-fn another_router_of_the_same_name_finds_nothing_and_leaves_nothing() {
-    let world = world();
+fn another_router_of_the_same_name_inherits_what_clients_wait_for_and_leaves_nothing() {
+    let mut world = world();
     let [pair, _] = pairs();
-    let flow = world.cloned(pair);
-    let entry = world.entry(&flow);
+    let waiting = pairs().map(|pair| world.cloned(pair));
+    let entries = waiting.map(|flow| world.entry(&flow));
+    let [mut resets, mut closes] = [pair; 2];
+    resets.0.set_port(pair.0.port() + 1);
+    closes.0.set_port(pair.0.port() + 2);
+    world.cloned(resets);
+    let reset = Packet { flags: RST, ..ack(resets, 0) };
+    world.router.try_frame(&reset.frame(), 1).unwrap();
+    assert!(world.told().contains(&RouterEvent::Reset(Flow::new(resets.0, resets.1))));
+    let closing = world.cloned(closes);
+    assert!(world.router.lead_all(&closing, &NEXT_HOP, true).unwrap());
     let World { router, ring, _instance, _machine } = world;
     let filters = |machine: &Machine| machine.filters("eth0", "ingress").contains("plimsoll_route");
     assert!(filters(&_machine));
@@ -294,12 +303,22 @@ fn another_router_of_the_same_name_finds_nothing_and_leaves_nothing() {
         ring_bytes: 1 << 16,
     };
     let open = || opened(|| PacketRouter::open(&config, None));
-    let (mut router, _ring) = _machine.run(open).unwrap();
-    assert_eq!(router.take_left(), [(flow, entry)], "whoever comes next can tell its client");
-    assert_eq!(router.get(&flow).unwrap(), None);
+    // The second one is as a process whose start fails leaves it.
+    for _ in 0..2 {
+        let (mut router, _ring) = _machine.run(open).unwrap();
+        let mut inherited = router.take_inherited();
+        inherited.sort_by_key(|flow| flow.client.is_ipv6());
+        assert_eq!(inherited, waiting, "whoever comes next can tell their clients");
+        assert_eq!(router.take_inherited(), []);
+        assert_eq!(router.entered(), waiting.len(), "of the others the client knows");
+    }
+    let (router, _ring) = _machine.run(open).unwrap();
+    for (flow, entry) in waiting.iter().zip(entries) {
+        assert_eq!(router.take(flow).unwrap(), Some(entry));
+    }
     drop((router, _ring));
     let (mut router, _ring) = _machine.run(open).unwrap();
-    assert_eq!(router.take_left(), [], "once");
+    assert_eq!(router.take_inherited(), [], "all are told");
     _machine.run(|| router.detach()).unwrap();
     assert!(!filters(&_machine));
 }
@@ -338,7 +357,10 @@ fn a_router_and_a_guard_of_the_same_name_take_over_from_each_other() {
     assert!(matches!(beside, Err(DatapathError::Taken { .. })), "{beside:?}");
     drop(router(&of_router).unwrap());
     assert_eq!(attached(), [false, false, true]);
+    let table = || std::path::Path::new(&instance.pins()).join("v4/plimsoll_clones").exists();
+    assert!(table());
     let (guard, _ring) = guard();
+    assert!(!table(), "it tells nobody of the router's clients");
     assert_eq!(attached(), [true, true, false]);
     machine.run(|| guard.clear_and_detach()).unwrap();
     assert_eq!(attached(), [false; 3]);

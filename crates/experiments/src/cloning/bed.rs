@@ -93,7 +93,7 @@ pub struct BedCounts {
     pub caching: Option<CacheCounts>,
 }
 
-/// Running nodes. If dropped without [`CloneBed::stop`], they run until the process ends.
+/// Running nodes. Dropped, they end.
 pub struct CloneBed {
     nodes: Vec<BedNode>,
     /// The lab on which they are.
@@ -327,15 +327,25 @@ impl CloneBed {
     ///
     /// # Errors
     /// When a node does not end well.
-    pub fn stop(self) -> Result<Vec<BedCounts>, ExperimentError> {
-        let Self { nodes, lab } = self;
+    pub fn stop(mut self) -> Result<Vec<BedCounts>, ExperimentError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<Vec<BedCounts>, ExperimentError> {
         let mut counts = Vec::new();
-        for BedNode { place, node, caching, .. } in nodes {
-            let clones = lab.node(place)?.run(|| node.stop())?;
+        for BedNode { place, node, caching, .. } in self.nodes.drain(..) {
+            let clones = self.lab.node(place)?.run(|| node.stop())?;
             let clones = clones.map_err(|e| ExperimentError::Failed(format!("a node does not end: {e}")))?;
             counts.push(BedCounts { clones, caching: caching.map(CacheNode::stop) });
         }
         Ok(counts)
+    }
+}
+
+impl Drop for CloneBed {
+    fn drop(&mut self) {
+        // What they have pinned would stay, and no other process has their names.
+        let _ = self.end();
     }
 }
 

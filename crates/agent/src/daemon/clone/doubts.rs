@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_millis(600);
 /// Most clients that are asked again; what ends beyond that was asked once.
 const MOST: usize = 65_536;
 
-/// How many are asked again before others of the thread have their turn.
+/// How many are told or asked before others of the thread have their turn.
 const AT_A_TIME: usize = 32;
 
 /// See the module's documentation.
@@ -26,18 +26,19 @@ const AT_A_TIME: usize = 32;
 pub(super) struct Doubts {
     /// In the order of time.
     asked: Mutex<VecDeque<(Flow, Instant)>>,
+    /// Of connections of an earlier process.
+    inherited: Mutex<Vec<Flow>>,
 }
 
 impl Doubts {
-    /// How often [`Self::ask_again`] is to be called.
+    /// How often [`Self::go_on`] is to be called.
     pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
     fn asked(&self) -> MutexGuard<'_, VecDeque<(Flow, Instant)>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the client of a connection that no kernel has any more that it has ended, as far as its numbers are known, and asks for them.
-    /// The kernel resets a client that says something; this is for one that only waits.
+    /// Tells a client the end of its connection, which no kernel has any more, as far as its numbers are known, and asks for them. The kernel resets a client that says something; this is for one that only waits.
     pub(super) fn reset(&self, router: &PacketRouter, flow: Flow, entry: &CloneEntry) {
         let CloneEntry { last_ack, expected_seq, .. } = *entry;
         if let Some(last_ack) = last_ack
@@ -49,13 +50,28 @@ impl Doubts {
         self.ask(router, flow);
     }
 
-    /// Tells the clients of a process of this name that was killed. A client that has reset its connection, or whose clone has ended it,
-    /// knows.
-    pub(super) fn reset_left(&self, router: &PacketRouter, left: Vec<(Flow, CloneEntry)>) {
-        let waiting = left.into_iter().filter(|(_, entry)| !entry.reset && !entry.closing);
-        let count = waiting.map(|(flow, entry)| self.reset(router, flow, &entry)).count();
-        if count > 0 {
-            tracing::info!(connections = count, "clients of an earlier process that was killed are reset");
+    /// The clients of these connections, which a killed process of this name had entered, are told later, by [`Self::go_on`].
+    pub(super) fn inherit(&self, flows: Vec<Flow>) {
+        if !flows.is_empty() {
+            let connections = flows.len();
+            tracing::info!(
+                connections,
+                "an earlier process was killed; clients that it was cloning for are told the end"
+            );
+            self.inherited().extend(flows);
+        }
+    }
+
+    fn inherited(&self) -> MutexGuard<'_, Vec<Flow>> {
+        self.inherited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From then on the connection's packets are for this kernel, which has no socket of it.
+    fn end_inherited(&self, router: &PacketRouter, flow: Flow) {
+        match router.take(&flow) {
+            Ok(Some(entry)) => self.reset(router, flow, &entry),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, ?flow, "a client of an earlier process is not told the end"),
         }
     }
 
@@ -68,11 +84,16 @@ impl Doubts {
         }
     }
 
-    /// Asks some of those again whose time has come. Whether there may be more.
-    pub(super) fn ask_again(&self, router: &PacketRouter) -> bool {
+    /// Asks some of those again whose time has come, and tells some of the inherited ones. Whether there may be more.
+    pub(super) fn go_on(&self, router: &PacketRouter) -> bool {
         for _ in 0..AT_A_TIME {
-            let Some(flow) = self.due(Instant::now()) else { return false };
-            ask(router, &flow);
+            if let Some(flow) = self.due(Instant::now()) {
+                ask(router, &flow);
+                continue;
+            }
+            let inherited = self.inherited().pop();
+            let Some(flow) = inherited else { return false };
+            self.end_inherited(router, flow);
         }
         true
     }
@@ -83,9 +104,9 @@ impl Doubts {
         (now.duration_since(*at) >= AGAIN).then(|| asked.pop_front()).flatten().map(|(flow, _)| flow)
     }
 
-    /// Whether nobody has to be asked again.
+    /// Whether nobody has to be told, or asked again.
     pub(super) fn is_empty(&self) -> bool {
-        self.asked().is_empty()
+        self.asked().is_empty() && self.inherited().is_empty()
     }
 }
 

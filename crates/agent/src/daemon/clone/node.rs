@@ -68,10 +68,20 @@ impl PreparedCloneNode {
             ring_bytes: RING_BYTES,
         };
         let (router, ring) = PacketRouter::open(&wanted, user)?;
-        let vips = add_vips(&config.vips, &config.interface)?;
         let listen_at = |vip: &SocketAddr| listen(*vip).map_err(at(*vip));
-        let clients = config.vips.iter().map(listen_at).collect::<Result<_, _>>()?;
-        Ok(Self { config, serve, told, listener, clients, router, ring, vips })
+        let addresses =
+            add_vips(&config.vips, &config.interface).map_err(AgentError::from).and_then(|vips| {
+                let clients: Vec<TcpListener> =
+                    config.vips.iter().map(listen_at).collect::<Result<_, _>>()?;
+                Ok((vips, clients))
+            });
+        match addresses {
+            Ok((vips, clients)) => Ok(Self { config, serve, told, listener, clients, router, ring, vips }),
+            Err(error) => {
+                not_started(router);
+                Err(error)
+            }
+        }
     }
 
     /// Takes clients and links.
@@ -88,15 +98,14 @@ impl PreparedCloneNode {
         let (mapping, (parts, told)): (_, (_, BegunTold)) = match logs {
             Ok(logs) => logs,
             Err(error) => {
-                // Nothing is led by it yet.
-                let detached = router.detach();
-                detached.unwrap_or_else(|error| tracing::error!(%error, "the packet program stays"));
+                not_started(router);
                 return Err(error);
             }
         };
         let admin = told.admin_address;
-        let left = router.take_left();
+        let inherited = router.take_inherited();
         let shared = Arc::new(CloneShared::new(config, router, serve, mapping, parts));
+        shared.doubts.inherit(inherited);
         let (mut senders, mut threads) = (Vec::new(), Vec::new());
         let mut ring = Some(ring);
         for number in 0..count {
@@ -111,8 +120,15 @@ impl PreparedCloneNode {
         let (stop, stopped) = oneshot::channel();
         let links = start_links(Arc::clone(&shared), listener, senders, stopped)?;
         threads.extend(told.start(&shared)?);
-        shared.doubts.reset_left(&shared.router, left);
         Ok(CloneNode { shared, vips, address, admin, links, stop, threads })
+    }
+}
+
+/// Removes what the packet router has set up, unless it has inherited connections, which the next process is to find.
+fn not_started(router: PacketRouter) {
+    if router.entered() == 0 {
+        let detached = router.detach();
+        detached.unwrap_or_else(|error| tracing::error!(%error, "the packet program stays"));
     }
 }
 

@@ -179,6 +179,8 @@ impl Originals {
         let original = self.table().get(&packet.flow).cloned();
         match original {
             Some(original) => original.held(router, packet),
+            // Inherited from an earlier process: its client is about to be told the end. Injected, it would be held again.
+            None if router.get(&packet.flow).is_ok_and(|entry| entry.is_some()) => {}
             // It went on meanwhile.
             None => inject(router, &packet),
         }

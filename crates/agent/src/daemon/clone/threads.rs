@@ -56,7 +56,7 @@ async fn serve(
     if let Some(ring) = events {
         spawn_local(take_events(Arc::clone(&shared), ring));
         spawn_local(sharing::share(Arc::clone(&shared), Rc::clone(&links)));
-        spawn_local(ask_again(Arc::clone(&shared)));
+        spawn_local(tell_doubtful(Arc::clone(&shared)));
     }
     for listener in listeners {
         spawn_local(accept_clients(Arc::clone(&shared), Rc::clone(&links), listener));
@@ -64,10 +64,10 @@ async fn serve(
     serve_links(accepted, |stream, source| server_link::serve(Arc::clone(&shared), stream, source)).await;
 }
 
-async fn ask_again(shared: Arc<CloneShared>) {
+async fn tell_doubtful(shared: Arc<CloneShared>) {
     loop {
         sleep(Doubts::PERIOD).await;
-        while shared.doubts.ask_again(&shared.router) {
+        while shared.doubts.go_on(&shared.router) {
             yield_now().await;
         }
     }

@@ -40,7 +40,7 @@ fn ask(vip: SocketAddr, numbers: &[usize]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn an_original_is_killed_under_load(mut nodes: Nodes) {
+fn an_original_is_killed_under_load(mut nodes: Nodes, starts_again: bool) {
     let small: Vec<usize> = (0..DOCUMENTS).filter(|number| bytes_of(*number) < 100_000).collect();
     let (vip, ended) = (nodes.vip(), AtomicBool::new(false));
     let (answered, waited) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -58,34 +58,53 @@ fn an_original_is_killed_under_load(mut nodes: Nodes) {
         }
     };
     let at_client = nodes.lab.node(Node::Client).unwrap();
-    thread::scope(|scope| {
+    let killed = nodes.agents[0].take().unwrap();
+    let again = thread::scope(|scope| {
         for client in 0..CLIENTS {
             let serve = &serve;
             scope.spawn(move || at_client.run(|| serve(client)).unwrap());
         }
         eventually("answers", || answered.load(Ordering::Relaxed) > 300);
-        nodes.agents[0].take().unwrap().kill();
+        killed.kill();
+        let again = starts_again.then(|| nodes.spawn(0));
         ended.store(true, Ordering::Relaxed);
+        again
     });
-    // One at a time is between freezing and the SC message, of which nobody knows.
-    assert!(waited.load(Ordering::Relaxed) <= 1, "{waited:?} clients got nothing for {END:?}");
-    (1..NODES).for_each(|number| drop(nodes.stop(number)));
+    // One at a time is between freezing and the SC message, of which only the next process of the name hears.
+    let most = u64::from(!starts_again);
+    assert!(waited.load(Ordering::Relaxed) <= most, "{waited:?} clients got nothing for {END:?}");
+    nodes.agents[0] = again;
+    if starts_again {
+        nodes.lead_to(0);
+    }
+    let running = (0..NODES).filter(|number| nodes.agents[*number].is_some()).collect::<Vec<_>>();
+    running.into_iter().for_each(|number| drop(nodes.stop(number)));
 }
 
 #[test]
 fn an_original_that_is_killed_under_load() {
-    an_original_is_killed_under_load(Nodes::new(&["--threads", "1"]));
+    an_original_is_killed_under_load(Nodes::new(&["--threads", "1"]), false);
 }
 
 /// Its clones hand connections back all the time, with which it may not have gone on.
 #[test]
 fn an_original_that_is_killed_under_load_while_clones_keep_connections() {
-    an_original_is_killed_under_load(Nodes::new(&["--threads", "1", "--clone-keep"]));
+    an_original_is_killed_under_load(Nodes::new(&["--threads", "1", "--clone-keep"]), false);
+}
+
+#[test]
+fn an_original_that_is_killed_under_load_and_starts_again() {
+    an_original_is_killed_under_load(Nodes::new(&["--threads", "1"]), true);
+}
+
+#[test]
+fn an_original_that_is_killed_under_load_while_clones_keep_connections_and_starts_again() {
+    an_original_is_killed_under_load(Nodes::new(&["--threads", "1", "--clone-keep"]), true);
 }
 
 #[test]
 fn an_original_that_is_killed_under_load_while_servers_behind_the_shim_answer() {
-    an_original_is_killed_under_load(Nodes::serving(&["--threads", "1"], true));
+    an_original_is_killed_under_load(Nodes::serving(&["--threads", "1"], true), false);
 }
 
 /// The process that it had asked for a clone is killed, too, and has not even read that: no other one knows of the connection.
@@ -104,6 +123,14 @@ fn a_client_of_whom_only_a_killed_original_knew_is_reset_by_the_next_process() {
     for killed in 0..2 {
         nodes.agents[killed].take().unwrap().kill();
     }
+    // A start that fails after the packet program is there leaves them for the next one.
+    let (log, moved) = (nodes.path("logs/0"), nodes.path("logs/0.moved"));
+    std::fs::rename(&log, &moved).unwrap();
+    std::fs::write(&log, "no directory").unwrap();
+    let status = nodes.spawn(0).wait_within(END);
+    assert_eq!(status.and_then(|status| status.code()), Some(1));
+    std::fs::remove_file(&log).unwrap();
+    std::fs::rename(&moved, &log).unwrap();
     nodes.start(0);
     let end = uninterrupted(|| stream.read(&mut [0])).unwrap_err();
     assert_eq!(end.kind(), ErrorKind::ConnectionReset);
