@@ -1,6 +1,7 @@
 //! Clients whose nodes are killed: each is answered, or sees the end of its connection, and can begin another one.
 
 use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -124,13 +125,12 @@ fn a_client_of_whom_only_a_killed_original_knew_is_reset_by_the_next_process() {
         nodes.agents[killed].take().unwrap().kill();
     }
     // A start that fails after the packet program is there leaves them for the next one.
-    let (log, moved) = (nodes.path("logs/0"), nodes.path("logs/0.moved"));
-    std::fs::rename(&log, &moved).unwrap();
-    std::fs::write(&log, "no directory").unwrap();
+    let vip = nodes.vip();
+    let at_original = nodes.lab.node(Node::Backend(0)).unwrap();
+    let taken = at_original.run(|| TcpListener::bind(vip)).unwrap().unwrap();
     let status = nodes.spawn(0).wait_within(END);
     assert_eq!(status.and_then(|status| status.code()), Some(1));
-    std::fs::remove_file(&log).unwrap();
-    std::fs::rename(&moved, &log).unwrap();
+    drop(taken);
     nodes.start(0);
     let end = uninterrupted(|| stream.read(&mut [0])).unwrap_err();
     assert_eq!(end.kind(), ErrorKind::ConnectionReset);
