@@ -108,7 +108,7 @@ impl Guard {
         guard.places[1].attach(guard.outbound.as_fd())?;
         guard.places[0].attach(guard.inbound.as_fd())?;
         detach_leftovers(&config.instance, &links, &guard.places, guard.inbound.as_fd())?;
-        guard.pins.keep(&PINNED);
+        guard.pins.keep_only(&PINNED);
         guard.pins.remove_other_versions();
         Ok((guard, ring))
     }

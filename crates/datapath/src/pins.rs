@@ -177,7 +177,7 @@ impl Pins {
     }
 
     /// Removes all pins but these: those of a process of another kind that had this name.
-    pub(crate) fn keep(&self, names: &[&str]) {
+    pub(crate) fn keep_only(&self, names: &[&str]) {
         let Some(place) = &self.place else { return };
         if let Err(error) = remove_contents(&place.directory, names) {
             warn!("cannot remove pinned maps of an earlier process named {}: {error}", self.instance);

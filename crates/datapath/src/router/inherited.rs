@@ -9,7 +9,7 @@ use crate::{Flow, batch, flow_table};
 
 /// The connections whose clients may wait for their end, unordered. Of others, which were reset by their client or ended by their clone,
 /// the entries are removed: a client may begin another connection from the same port at any time.
-pub(super) fn waiting(table: &MapHandle) -> Result<Vec<Flow>, DatapathError> {
+pub(super) fn take_over(table: &MapHandle) -> Result<Vec<Flow>, DatapathError> {
     let (mut waiting, mut over) = (Vec::new(), Vec::new());
     let read = batch::for_each(table, |key, value| {
         let entry = CloneEntry::from_bytes(value);

@@ -88,7 +88,8 @@ impl PacketRouter {
     ///
     /// # Errors
     /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), the guard of another
-    /// one with one of the addresses ([`DatapathError::Taken`]), a kernel that is too old, or a configuration out of bounds.
+    /// one with one of the addresses ([`DatapathError::Taken`]), a kernel that is too old, a table of an earlier process that cannot be read,
+    /// or a configuration out of bounds.
     pub fn open(
         config: &PacketRouterConfig,
         user: Option<&RunUser>,
@@ -124,9 +125,9 @@ impl PacketRouter {
         router.place.attach(router.route.as_fd())?;
         // A guard that was killed would hold what is for this node, and let nothing out.
         detach_leftovers(&config.instance, &links, &[router.place], router.route.as_fd())?;
-        router.pins.keep(&[CLONES]);
+        router.pins.keep_only(&[CLONES]);
         router.pins.remove_other_versions();
-        router.inherited = inherited::waiting(&router.clones)?;
+        router.inherited = inherited::take_over(&router.clones)?;
         Ok((router, ring))
     }
 

@@ -332,13 +332,15 @@ impl CloneBed {
     }
 
     fn end(&mut self) -> Result<Vec<BedCounts>, ExperimentError> {
-        let mut counts = Vec::new();
-        for BedNode { place, node, caching, .. } in self.nodes.drain(..) {
-            let clones = self.lab.node(place)?.run(|| node.stop())?;
+        let lab = &self.lab;
+        let end = |BedNode { place, node, caching, .. }| {
+            let clones = lab.node(place)?.run(|| node.stop())?;
             let clones = clones.map_err(|e| ExperimentError::Failed(format!("a node does not end: {e}")))?;
-            counts.push(BedCounts { clones, caching: caching.map(CacheNode::stop) });
-        }
-        Ok(counts)
+            Ok(BedCounts { clones, caching: caching.map(CacheNode::stop) })
+        };
+        // All of them, also where one fails.
+        let ends: Vec<_> = self.nodes.drain(..).map(end).collect();
+        ends.into_iter().collect()
     }
 }
 

@@ -31,14 +31,15 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
-    /// How often [`Self::go_on`] is to be called.
+    /// How often [`Self::tell_some`] is to be called.
     pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
     fn asked(&self) -> MutexGuard<'_, VecDeque<(Flow, Instant)>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells a client the end of its connection, which no kernel has any more, as far as its numbers are known, and asks for them. The kernel resets a client that says something; this is for one that only waits.
+    /// Tells a client that its connection has ended, which no kernel has any more, if its numbers are known, and asks for them. The
+    /// kernel resets a client that says something; this is for one that only waits.
     pub(super) fn reset(&self, router: &PacketRouter, flow: Flow, entry: &CloneEntry) {
         let CloneEntry { last_ack, expected_seq, .. } = *entry;
         if let Some(last_ack) = last_ack
@@ -50,13 +51,13 @@ impl Doubts {
         self.ask(router, flow);
     }
 
-    /// The clients of these connections, which a killed process of this name had entered, are told later, by [`Self::go_on`].
+    /// The clients of these connections, which a killed process of this name had entered, are reset later, by [`Self::tell_some`].
     pub(super) fn inherit(&self, flows: Vec<Flow>) {
         if !flows.is_empty() {
             let connections = flows.len();
             tracing::info!(
                 connections,
-                "an earlier process was killed; clients that it was cloning for are told the end"
+                "an earlier process was killed; clients whose connections it had cloned are reset"
             );
             self.inherited().extend(flows);
         }
@@ -66,12 +67,12 @@ impl Doubts {
         self.inherited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From then on the connection's packets are for this kernel, which has no socket of it.
+    /// Removes the entry, so that packets of the connection reach this kernel, which has no socket for them; then resets the client.
     fn end_inherited(&self, router: &PacketRouter, flow: Flow) {
         match router.take(&flow) {
             Ok(Some(entry)) => self.reset(router, flow, &entry),
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, ?flow, "a client of an earlier process is not told the end"),
+            Err(error) => tracing::warn!(%error, ?flow, "a client of an earlier process was not reset"),
         }
     }
 
@@ -84,8 +85,8 @@ impl Doubts {
         }
     }
 
-    /// Asks some of those again whose time has come, and tells some of the inherited ones. Whether there may be more.
-    pub(super) fn go_on(&self, router: &PacketRouter) -> bool {
+    /// Asks some of those again whose time has come, and resets some of the inherited ones. Whether there may be more.
+    pub(super) fn tell_some(&self, router: &PacketRouter) -> bool {
         for _ in 0..AT_A_TIME {
             if let Some(flow) = self.due(Instant::now()) {
                 ask(router, &flow);

@@ -35,9 +35,28 @@ pub struct PreparedCloneNode {
     told: PreparedTold,
     listener: TcpListener,
     clients: Vec<TcpListener>,
-    router: PacketRouter,
+    router: PreparedRouter,
     ring: HeldRing<RouterEvent>,
     vips: Vec<Vip>,
+}
+
+/// The packet router of a node that may not start. Dropped, nothing of it stays, unless it has inherited connections, which the next
+/// process is to find.
+struct PreparedRouter(Option<PacketRouter>);
+
+impl PreparedRouter {
+    fn take(mut self) -> PacketRouter {
+        self.0.take().expect("it is taken once")
+    }
+}
+
+impl Drop for PreparedRouter {
+    fn drop(&mut self) {
+        if let Some(router) = self.0.take_if(|router| router.entered() == 0) {
+            let detached = router.detach();
+            detached.unwrap_or_else(|error| tracing::error!(%error, "the packet program stays"));
+        }
+    }
 }
 
 impl std::fmt::Debug for PreparedCloneNode {
@@ -68,20 +87,11 @@ impl PreparedCloneNode {
             ring_bytes: RING_BYTES,
         };
         let (router, ring) = PacketRouter::open(&wanted, user)?;
+        let router = PreparedRouter(Some(router));
+        let vips = add_vips(&config.vips, &config.interface)?;
         let listen_at = |vip: &SocketAddr| listen(*vip).map_err(at(*vip));
-        let addresses =
-            add_vips(&config.vips, &config.interface).map_err(AgentError::from).and_then(|vips| {
-                let clients: Vec<TcpListener> =
-                    config.vips.iter().map(listen_at).collect::<Result<_, _>>()?;
-                Ok((vips, clients))
-            });
-        match addresses {
-            Ok((vips, clients)) => Ok(Self { config, serve, told, listener, clients, router, ring, vips }),
-            Err(error) => {
-                not_started(router);
-                Err(error)
-            }
-        }
+        let clients = config.vips.iter().map(listen_at).collect::<Result<_, _>>()?;
+        Ok(Self { config, serve, told, listener, clients, router, ring, vips })
     }
 
     /// Takes clients and links.
@@ -89,20 +99,15 @@ impl PreparedCloneNode {
     /// # Errors
     /// When the system provides no threads, or a log cannot be opened.
     pub fn start(self) -> Result<CloneNode, AgentError> {
-        let Self { config, serve, told, listener, clients, mut router, ring, vips } = self;
+        let Self { config, serve, told, listener, clients, router, ring, vips } = self;
         let address = listener.local_addr();
         let address = address.map_err(|error| AgentError::Listen { address: config.listen, error })?;
         let count = config.threads;
         // Both begin threads.
-        let logs = Mapping::new(&config).and_then(|mapping| Ok((mapping, told.begin(&config)?)));
-        let (mapping, (parts, told)): (_, (_, BegunTold)) = match logs {
-            Ok(logs) => logs,
-            Err(error) => {
-                not_started(router);
-                return Err(error);
-            }
-        };
+        let mapping = Mapping::new(&config)?;
+        let (parts, told): (_, BegunTold) = told.begin(&config)?;
         let admin = told.admin_address;
+        let mut router = router.take();
         let inherited = router.take_inherited();
         let shared = Arc::new(CloneShared::new(config, router, serve, mapping, parts));
         shared.doubts.inherit(inherited);
@@ -121,14 +126,6 @@ impl PreparedCloneNode {
         let links = start_links(Arc::clone(&shared), listener, senders, stopped)?;
         threads.extend(told.start(&shared)?);
         Ok(CloneNode { shared, vips, address, admin, links, stop, threads })
-    }
-}
-
-/// Removes what the packet router has set up, unless it has inherited connections, which the next process is to find.
-fn not_started(router: PacketRouter) {
-    if router.entered() == 0 {
-        let detached = router.detach();
-        detached.unwrap_or_else(|error| tracing::error!(%error, "the packet program stays"));
     }
 }
 

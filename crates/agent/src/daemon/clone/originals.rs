@@ -176,14 +176,20 @@ impl Originals {
 
     /// Handles a packet that the router holds.
     pub(super) fn held(&self, router: &PacketRouter, packet: HeldPacket) {
-        let original = self.table().get(&packet.flow).cloned();
-        match original {
-            Some(original) => original.held(router, packet),
-            // Inherited from an earlier process: its client is about to be told the end. Injected, it would be held again.
-            None if router.get(&packet.flow).is_ok_and(|entry| entry.is_some()) => {}
-            // It went on meanwhile.
-            None => inject(router, &packet),
+        let table = self.table();
+        if let Some(original) = table.get(&packet.flow).cloned() {
+            drop(table);
+            return original.held(router, packet);
         }
+        // Still with the table locked: whoever enters a connection does so here before its packets are held, and removes it here afterwards.
+        let entry = router.get(&packet.flow).ok().flatten();
+        drop(table);
+        // Inherited from an earlier process: its client is about to be reset. Injected, the packet would be held again.
+        if entry.is_some_and(|entry| !entry.closing) {
+            return;
+        }
+        // It went on meanwhile, or its clone has ended it.
+        inject(router, &packet);
     }
 
     /// Does this unless the flow is entered; meanwhile nobody enters it.

@@ -66,10 +66,10 @@ async fn serve(
 
 async fn tell_doubtful(shared: Arc<CloneShared>) {
     loop {
-        sleep(Doubts::PERIOD).await;
-        while shared.doubts.go_on(&shared.router) {
+        while shared.doubts.tell_some(&shared.router) {
             yield_now().await;
         }
+        sleep(Doubts::PERIOD).await;
     }
 }
 

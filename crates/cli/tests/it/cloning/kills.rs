@@ -68,6 +68,10 @@ fn an_original_is_killed_under_load(mut nodes: Nodes, starts_again: bool) {
         eventually("answers", || answered.load(Ordering::Relaxed) > 300);
         killed.kill();
         let again = starts_again.then(|| nodes.spawn(0));
+        if starts_again {
+            // The load meets what it has inherited.
+            nodes.lead_to(0);
+        }
         ended.store(true, Ordering::Relaxed);
         again
     });
@@ -75,9 +79,6 @@ fn an_original_is_killed_under_load(mut nodes: Nodes, starts_again: bool) {
     let most = u64::from(!starts_again);
     assert!(waited.load(Ordering::Relaxed) <= most, "{waited:?} clients got nothing for {END:?}");
     nodes.agents[0] = again;
-    if starts_again {
-        nodes.lead_to(0);
-    }
     let running = (0..NODES).filter(|number| nodes.agents[*number].is_some()).collect::<Vec<_>>();
     running.into_iter().for_each(|number| drop(nodes.stop(number)));
 }
@@ -130,6 +131,8 @@ fn a_client_of_whom_only_a_killed_original_knew_is_reset_by_the_next_process() {
     let taken = at_original.run(|| TcpListener::bind(vip)).unwrap().unwrap();
     let status = nodes.spawn(0).wait_within(END);
     assert_eq!(status.and_then(|status| status.code()), Some(1));
+    let said = std::fs::read_to_string(nodes.path("0.log")).unwrap();
+    assert!(said.contains("taking over the map at") && said.contains(&vip.to_string()), "{said}");
     drop(taken);
     nodes.start(0);
     let end = uninterrupted(|| stream.read(&mut [0])).unwrap_err();
