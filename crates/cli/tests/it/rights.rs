@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use plimsoll_testkit::eventually;
+use plimsoll_testkit::{eventually, wait_for};
 
 /// Bits of capability sets (`linux/capability.h`).
 pub(crate) const DAC_OVERRIDE: u64 = 1 << 1;
@@ -75,9 +75,13 @@ impl Rights {
     pub(crate) fn of(pid: u32, threads: usize) -> Self {
         let tasks = || fs::read_dir(format!("/proc/{pid}/task")).unwrap();
         eventually("all threads", || tasks().count() >= threads);
-        // A thread may end meanwhile.
-        let texts = tasks().filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
-        let all: Vec<Self> = texts.map(|text| Self::of_status(&text)).collect();
+        let read = || -> Vec<Self> {
+            // A thread may end meanwhile.
+            let texts = tasks().filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
+            texts.map(|text| Self::of_status(&text)).collect()
+        };
+        // One after the other, while the process may be giving privileges away: read twice with the same result, they are of one moment.
+        let all = wait_for("privileges that stay", || Some(read()).filter(|all| *all == read()));
         assert!(all.iter().all(|one| *one == all[0]), "threads differ: {all:#?}");
         all[0].clone()
     }
