@@ -168,25 +168,17 @@ impl Pins {
         }
     }
 
-    /// Removes all pins, and keeps the directory with its lock.
-    pub(crate) fn clear(&self) {
-        let Some(place) = &self.place else { return };
-        if let Err(error) = remove_contents(&place.directory, &[]) {
-            warn!("cannot remove the pinned maps of {}: {error}", self.instance);
-        }
-    }
-
-    /// Removes all pins but these: those of a process of another kind that had this name.
+    /// Removes all pins but these, as those of a process of another kind that had this name. The directory stays, with its lock.
     pub(crate) fn keep_only(&self, names: &[&str]) {
         let Some(place) = &self.place else { return };
         if let Err(error) = remove_contents(&place.directory, names) {
-            warn!("cannot remove pinned maps of an earlier process named {}: {error}", self.instance);
+            warn!("cannot remove pinned maps of {}: {error}", self.instance);
         }
     }
 
     /// Removes all pins, and the directory.
     pub(crate) fn remove(&self) {
-        self.clear();
+        self.keep_only(&[]);
         self.remove_empty();
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use plimsoll_datapath::{CloneEntry, Flow, PacketRouter, now_ns, tcp};
 
 /// When a client is asked again: Linux answers one wrong number in half a second.
-const AGAIN: Duration = Duration::from_millis(600);
+pub(super) const AGAIN: Duration = Duration::from_millis(600);
 /// Most clients that are asked again; what ends beyond that was asked once.
 const MOST: usize = 65_536;
 

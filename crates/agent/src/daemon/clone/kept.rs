@@ -19,6 +19,7 @@ use super::super::head::Outline;
 use super::super::serve::{AfterAnswer, Answer, Session};
 use super::access::RequestEnd;
 use super::counters::CloneCounters;
+use super::doubts::AGAIN;
 use super::frames::FrameSink;
 use super::fresh::{CutOff, HELD, all_taken, is_left_alone};
 use super::mapping::{MappedEnd, MappedRequest, NodePlace};
@@ -228,7 +229,6 @@ impl<'a> KeptClone<'a> {
     /// who may wait without a word, is told the end: with the number behind all that was sent, which it has received by then, or has acknowledged
     /// last.
     async fn see_it_go_on(&self, state: &TcpState) {
-        const AGAIN: Duration = Duration::from_millis(600);
         let is_here = || self.shared.clones.is_here(&self.flow, self.number);
         if !is_left_alone(self.shared, self.sink, is_here).await {
             return;

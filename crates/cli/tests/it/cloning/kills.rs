@@ -67,11 +67,12 @@ fn an_original_is_killed_under_load(mut nodes: Nodes, starts_again: bool) {
         }
         eventually("answers", || answered.load(Ordering::Relaxed) > 300);
         killed.kill();
-        let again = starts_again.then(|| nodes.spawn(0));
-        if starts_again {
+        let again = starts_again.then(|| {
+            let agent = nodes.spawn(0);
             // The load meets what it has inherited.
             nodes.lead_to(0);
-        }
+            agent
+        });
         ended.store(true, Ordering::Relaxed);
         again
     });
@@ -79,8 +80,11 @@ fn an_original_is_killed_under_load(mut nodes: Nodes, starts_again: bool) {
     let most = u64::from(!starts_again);
     assert!(waited.load(Ordering::Relaxed) <= most, "{waited:?} clients got nothing for {END:?}");
     nodes.agents[0] = again;
-    let running = (0..NODES).filter(|number| nodes.agents[*number].is_some()).collect::<Vec<_>>();
-    running.into_iter().for_each(|number| drop(nodes.stop(number)));
+    for number in 0..NODES {
+        if nodes.agents[number].is_some() {
+            nodes.stop(number);
+        }
+    }
 }
 
 #[test]
