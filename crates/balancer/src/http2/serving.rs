@@ -121,11 +121,36 @@ fn driven<T, C: ClientIo>(polled: Poll<T>, output: &HeldOutput<C>, cx: &mut Cont
 /// the [`OpenStream`] afterwards.
 pub(crate) async fn serve<C: ClientIo>(
     worker: &Rc<Worker>,
-    mut stream: C,
+    stream: C,
     accepted: &Rc<Accepted>,
     read: Vec<u8>,
     serve_stream: impl Fn(ClientStreamText, OpenStream),
 ) {
+    // In a box of its own, as a connection that is open needs none of it.
+    let Some(mut served) = Box::pin(shake_hands(worker, stream, accepted, read)).await else { return };
+    loop {
+        match served.happens().await {
+            Ok(Happened::Opened(request, respond)) => {
+                if let Some((stream, open)) = served.open(request, respond) {
+                    serve_stream(stream, open);
+                }
+            }
+            Ok(Happened::Over) => return,
+            Ok(Happened::Broken(error)) => return served.refuse(&error),
+            Ok(Happened::Flooded) => return served.calm_down().await,
+            Err(fired) if served.goes_on(fired) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Begins a connection of which `read` has been read; `None` where it does not begin as it must.
+async fn shake_hands<'a, C: ClientIo>(
+    worker: &'a Rc<Worker>,
+    mut stream: C,
+    accepted: &'a Accepted,
+    read: Vec<u8>,
+) -> Option<ServedConnection<'a, C>> {
     let identity = stream.identity();
     stream.hold_output();
     let account = FrameAccount::default();
@@ -145,7 +170,7 @@ pub(crate) async fn serve<C: ClientIo>(
             .guard(|cx| driven(Pin::new(&mut handshake).poll(cx), &output, cx).map(Option::transpose))
             .await
     };
-    let Ok(Ok(Some(connection))) = shaken else { return };
+    let Ok(Ok(Some(connection))) = shaken else { return None };
     let streams = Rc::new(OpenStreams {
         open: Cell::new(0),
         begun: Cell::new(0),
@@ -155,22 +180,16 @@ pub(crate) async fn serve<C: ClientIo>(
     });
     drop(config);
     streams.rest();
-    let mut served =
-        ServedConnection { worker, accepted, identity, connection, output, account, streams, sent_before: 0 };
-    loop {
-        match served.happens().await {
-            Ok(Happened::Opened(request, respond)) => {
-                if let Some((stream, open)) = served.open(request, respond) {
-                    serve_stream(stream, open);
-                }
-            }
-            Ok(Happened::Over) => return,
-            Ok(Happened::Broken(error)) => return served.refuse(&error),
-            Ok(Happened::Flooded) => return served.calm_down().await,
-            Err(fired) if served.goes_on(fired) => {}
-            Err(_) => return,
-        }
-    }
+    Some(ServedConnection {
+        worker,
+        accepted,
+        identity,
+        connection,
+        output,
+        account,
+        streams,
+        sent_before: 0,
+    })
 }
 
 /// A connection that is served.

@@ -285,11 +285,12 @@ impl Waiting<'_> {
                     {
                         return Poll::Ready(Err(failure));
                     }
-                    if upload.is_done() && client_watched && poll_client_gone(cx, upload, &mut client_watched)
-                    {
+                    let filled = response.poll_fill(cx, from).map_err(|error| lost(&error));
+                    let watched = filled.is_pending() && upload.is_done() && client_watched;
+                    if watched && poll_client_gone(cx, upload, &mut client_watched) {
                         return Poll::Ready(Err(Failure::ClientGone));
                     }
-                    response.poll_fill(cx, from).map_err(|error| lost(&error))
+                    filled
                 })
                 .await;
             match read {
