@@ -56,6 +56,11 @@ impl ReadsUnderWay {
             .map_or((0.0, 0.0), |of| (of.expected, of.expected + f64::from(of.joined)))
     }
 
+    /// How many are to be expected anywhere.
+    pub(crate) fn expected(&self) -> f64 {
+        self.expected
+    }
+
     /// Requests that are expected to wait for one anywhere.
     pub(crate) fn waiting(&self) -> f64 {
         self.expected + self.joined as f64
@@ -146,7 +151,7 @@ mod tests {
         assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), ((0.5, 0.5), 0.5, Some(&read)));
         reads.join(target, b);
         reads.join(TargetId(8), b);
-        assert_eq!((reads.at(b), reads.waiting()), ((0.5, 1.5), 1.5));
+        assert_eq!((reads.at(b), reads.waiting(), reads.expected()), ((0.5, 1.5), 1.5, 0.5));
         assert_eq!(reads.end(target, b, Time::from_nanos(6)), None, "one that joined it");
         assert_eq!(reads.end(target, BackendId(9), at), None);
         assert_eq!(reads.end(target, b, at), Some(Read { joined: 1, ..read }));

@@ -11,19 +11,19 @@
 //! learned over all back-ends:
 //!     queue(n, m) <- a * n + c * m: response time with n requests that wait for no read, and m reads under way
 //!     evicted     <- likelihood that b has to read a document, by the reads that b began since its last request for it, and by its size
-//!     again       <- share of the reads that are of documents which the back-end had before
+//!     again       <- of the reads that are not for moves, the share of documents which the back-end had before
 //! wait(b)       =  queue(requests at b - those that wait for reads + 1, reads at b) * hit[b]
 //! fetch(b)      =  (reads under way at b + 1) * read[b]
-//! mean          =  wait for the mean number of requests that wait for no read
+//! mean          =  what a request waits on average: queue(n, m) * hit for the mean n and m of all back-ends
 //!
 //! if copies[r.target] is empty
 //!     n <- of the next 64 back-ends in turn the one with the least wait(b) + fetch(b)                            (1)
 //! else
 //!     n <- the copy with the least wait(b) + evicted(b) * fetch(b), plus what is left where it is still read     (2)
 //!     e <- evicted(n);  f <- requests for r.target lately
-//!     price <- e + (1 - e) * 8 / (1 - again)^2 / (1 + f)
+//!     price <- e + (1 - e) * 4 / (1 - again)^2 * (1 + |copies|) / (1 + f)
 //!     p <- of the next 64 back-ends in turn without a copy the one with the least wait(b) + fetch(b) * price    (3)
-//!     if cost(n) > cost(p) + (1 - e) * mean                                                                       (4)
+//!     if cost(n) > cost(p) + mean                                                                                 (4)
 //!         n <- p
 //! add n to copies[r.target]
 //! drop from copies[r.target] who got none of its last 16 * |copies| requests                                     (5)
@@ -36,12 +36,13 @@
 //! 2. As in LARD/R, the least loaded of those that have it. A copy that is still being read serves nobody: until it is there, requests
 //!    go on to where the document is. One that was used long ago has probably been evicted, and a request for it is a read that may as
 //!    well go elsewhere. Requests that wait for a read, their own or another one's, do not stand in the queue of the others.
-//! 3. A move must pay. What it saves is saved again by later requests, so a target's own share of the load decides how much of a read each
-//!    of them bears: a hot target gets replicas at once, however few requests are under way, and a rare one hardly ever. Eight reads
-//!    instead of one stand for waits that are over before the later requests come; a copy takes room from others, which are read
-//!    again, and evict others in turn. What has probably been evicted anyway costs its read in either place.
+//! 3. A move must pay. What it saves is saved again by later requests that the new copy gets, which are its share of those for the target:
+//!    a hot target gets replicas at once, however few requests are under way, a rare one hardly ever, and each further copy serves fewer than
+//!    the ones before. Four reads instead of one stand for waits that are over before the later requests come; a copy takes room from
+//!    others, which are read again, and evict others in turn. What has probably been evicted anyway costs its read in either place.
 //! 4. Never to a back-end that is no better off, by as much as requests wait on average: with many under way differences of that size come and
-//!    go by chance, and moving everything moves the queue along. This takes the place of both thresholds; it grows and shrinks with the load.
+//!    go by chance, and moving everything moves the queue along. Where reads hold up hits, as results do that are computed, requests wait for
+//!    those as well. This takes the place of both thresholds; it grows and shrinks with the load.
 //! 5. Who is not needed gets nothing by rule 2, and so is forgotten; its memory keeps the document for as long as it likes.
 //!
 //! What is learned of hits counts whatever it takes where nothing was read at the back-end since the last request for the document: it

@@ -24,13 +24,15 @@ pub(super) struct PricedChoice {
     pub(super) backend: BackendId,
     /// Whether the back-end gets a copy that it did not have.
     pub(super) new: bool,
+    /// Such a copy, of a document that others had.
+    pub(super) moved: bool,
     /// Another request's read of it is under way, which it waits for, unless that rule is left out.
     pub(super) joins: bool,
 }
 
 impl PricedChoice {
-    /// The back-end gets a copy that it did not have.
-    pub(super) const fn new(backend: BackendId) -> Self {
-        Self { likelihood: 1.0, since: 0, backend, new: true, joins: false }
+    /// The back-end gets a copy that it did not have; others have one if it is `moved`.
+    pub(super) const fn new(backend: BackendId, moved: bool) -> Self {
+        Self { likelihood: 1.0, since: 0, backend, new: true, moved, joins: false }
     }
 }

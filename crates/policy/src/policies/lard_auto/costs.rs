@@ -24,7 +24,7 @@ const MOST_LOOKED_AT: u32 = 64;
 /// Less likely reads are none.
 const UNLIKELY: f64 = 0.02;
 /// How many reads a move costs that no later request shares: its own, and waits that are over before later requests come.
-const MOVE_COSTS: f64 = 8.0;
+const MOVE_COSTS: f64 = 4.0;
 /// The largest share of reads that were evicted before, in the price of a read.
 const MOST_AGAIN: f64 = 0.95;
 
@@ -79,7 +79,7 @@ pub(super) struct LearnedCosts {
     pub(super) hit: FadingRatio,
     pub(super) read: FadingRatio,
     pub(super) reads: ReadsUnderWay,
-    /// Of the reads, those of documents that the back-end had before.
+    /// Of the reads that are not for moves, those of documents that the back-end had before.
     again: FadingRatio,
     /// Who is looked at first.
     turn: usize,
@@ -153,7 +153,7 @@ impl LearnedCosts {
 
     /// How many reads another copy costs: one, and as many as follow from what it evicts and what that evicts in turn; squared, as it stays
     /// in the way for as long as it is used.
-    fn room(&self) -> f64 {
+    pub(super) fn room(&self) -> f64 {
         if !self.has(AutoRule::Room) {
             return 1.0;
         }
@@ -161,16 +161,23 @@ impl LearnedCosts {
         1.0 / (stays * stays)
     }
 
+    /// How many reads each request bears that a further copy will get: its part of those for the document.
+    pub(super) fn copy_price(&self, of: &AskedDocument, document: &KnownDocument) -> f64 {
+        let requests = if self.has(AutoRule::Share) { 1.0 + of.recent } else { 1.0 };
+        MOVE_COSTS * self.room() * (1.0 + document.copies.len() as f64) / requests
+    }
+
     /// What is left of this read under way at `b`.
     fn rest_ns(&self, read: &Read, b: BackendId, all: &OfAll, now: Time) -> f64 {
         (read.position * self.each_ns(b, all).1 - now.since(read.at).as_nanos() as f64).max(0.0)
     }
 
-    /// How long a request waits in the mean.
-    fn mean_ns(&self, all: &OfAll, view: &ClusterView) -> f64 {
+    /// How long a request waits in the mean, by what is under way at all back-ends.
+    pub(super) fn mean_ns(&self, all: &OfAll, view: &ClusterView) -> f64 {
         let waiting = (view.total_load() as f64 - self.reads.waiting()).max(0.0);
         let each = view.eligible().max(1) as f64;
-        self.work.positions(Queue { requests: waiting / each, reads: 0.0 }) * all.hit_ns
+        let reads = if self.has(AutoRule::HoldUp) { self.reads.expected() } else { 0.0 };
+        self.work.positions(Queue { requests: waiting / each, reads: reads / each }) * all.hit_ns
     }
 
     /// What a request costs at least, wherever it goes, if a read counts as `price` ones.
@@ -226,7 +233,8 @@ impl LearnedCosts {
     ) -> (f64, PricedChoice) {
         let backend = copy.backend;
         let (wait_ns, fetch_ns) = self.wait_and_fetch_ns(backend, all, view);
-        let there = PricedChoice { likelihood: 0.0, since: 0, backend, new: false, joins: false };
+        let there =
+            PricedChoice { likelihood: 0.0, since: 0, backend, new: false, moved: false, joins: false };
         if copy.reading
             && let Some(read) = self.reads.get(of.target, backend)
         {
@@ -275,15 +283,13 @@ impl LearnedCosts {
     ) -> Option<PricedChoice> {
         let all = self.of_all();
         let Some((cost_ns, there)) = self.cheapest_copy(of, document, &all, view) else {
-            return self.least(document, 1.0, &all, view).0.map(|(b, _)| PricedChoice::new(b));
+            return self.least(document, 1.0, &all, view).0.map(|(b, _)| PricedChoice::new(b, false));
         };
-        let has_it = 1.0 - there.likelihood;
-        let margin_ns = if self.has(AutoRule::Margin) { self.mean_ns(&all, view) * has_it } else { 0.0 };
+        let margin_ns = if self.has(AutoRule::Margin) { self.mean_ns(&all, view) } else { 0.0 };
         if cost_ns <= margin_ns {
             return Some(there);
         }
-        let shared_by = if self.has(AutoRule::Share) { 1.0 + of.recent } else { 1.0 };
-        let price = there.likelihood + has_it * MOVE_COSTS * self.room() / shared_by;
+        let price = there.likelihood + (1.0 - there.likelihood) * self.copy_price(of, document);
         if cost_ns <= margin_ns + self.floor_ns(price, &all, view) {
             return Some(there);
         }
@@ -292,7 +298,7 @@ impl LearnedCosts {
             self.turn = end;
             return Some(there);
         };
-        Some(PricedChoice::new(p))
+        Some(PricedChoice::new(p, true))
     }
 
     /// A request was assigned as chosen; the view counts it already.
@@ -325,7 +331,9 @@ impl LearnedCosts {
         }
         if chosen.likelihood > 0.0 {
             let likelihood = chosen.likelihood;
-            self.again.add(if chosen.new { 0.0 } else { likelihood }, likelihood);
+            if !chosen.moved {
+                self.again.add(if chosen.new { 0.0 } else { likelihood }, likelihood);
+            }
             let read = Read {
                 at: now,
                 queue_position: self.work.positions(queue),
