@@ -286,8 +286,8 @@ impl Waiting<'_> {
                         return Poll::Ready(Err(failure));
                     }
                     let filled = response.poll_fill(cx, from).map_err(|error| lost(&error));
-                    let watched = filled.is_pending() && upload.is_done() && client_watched;
-                    if watched && poll_client_gone(cx, upload, &mut client_watched) {
+                    let looks = !matches!(filled, Poll::Ready(Ok(1..))) && client_watched;
+                    if looks && upload.is_done() && poll_client_gone(cx, upload, &mut client_watched) {
                         return Poll::Ready(Err(Failure::ClientGone));
                     }
                     filled

@@ -15,7 +15,7 @@ pub(super) enum AutoRule {
     Room = 16,
     /// Later requests share the price of a move.
     Share = 32,
-    /// A move must save as much as requests wait in the mean.
+    /// A move must save as much as requests wait on average.
     Margin = 64,
     /// What was learned of one back-end is mixed with what was learned of all.
     Mixing = 128,

@@ -23,7 +23,8 @@ const SAMPLES: usize = 4;
 const MOST_LOOKED_AT: u32 = 64;
 /// Less likely reads are none.
 const UNLIKELY: f64 = 0.02;
-/// How many reads a move costs that no later request shares: its own, and waits that are over before later requests come.
+/// How many reads a move stands for, which the requests share that the copy will get: its own, and those for waits that are over before they
+/// come.
 const MOVE_COSTS: f64 = 4.0;
 /// The largest share of reads that were evicted before, in the price of a read.
 const MOST_AGAIN: f64 = 0.95;
@@ -80,7 +81,7 @@ pub(super) struct LearnedCosts {
     pub(super) read: FadingRatio,
     pub(super) reads: ReadsUnderWay,
     /// Of the reads that are not for moves, those of documents that the back-end had before.
-    again: FadingRatio,
+    pub(super) again: FadingRatio,
     /// Who is looked at first.
     turn: usize,
     pub(super) floor: CostFloor,
@@ -161,7 +162,7 @@ impl LearnedCosts {
         1.0 / (stays * stays)
     }
 
-    /// How many reads each request bears that a further copy will get: its part of those for the document.
+    /// How many reads each of the requests bears that a further copy will get, which are its part of those for the document.
     pub(super) fn copy_price(&self, of: &AskedDocument, document: &KnownDocument) -> f64 {
         let requests = if self.has(AutoRule::Share) { 1.0 + of.recent } else { 1.0 };
         MOVE_COSTS * self.room() * (1.0 + document.copies.len() as f64) / requests
@@ -172,7 +173,7 @@ impl LearnedCosts {
         (read.position * self.each_ns(b, all).1 - now.since(read.at).as_nanos() as f64).max(0.0)
     }
 
-    /// How long a request waits in the mean, by what is under way at all back-ends.
+    /// How long a request waits on average, by what is under way at all back-ends.
     pub(super) fn mean_ns(&self, all: &OfAll, view: &ClusterView) -> f64 {
         let waiting = (view.total_load() as f64 - self.reads.waiting()).max(0.0);
         let each = view.eligible().max(1) as f64;

@@ -3,6 +3,8 @@ use crate::cluster::Cluster;
 use crate::request::Outcome;
 use crate::time::Nanos;
 
+mod moves;
+
 const HIT: Nanos = Nanos::from_millis(2);
 const READ: Nanos = Nanos::from_millis(30);
 
@@ -292,68 +294,4 @@ fn a_cache_on_a_disk_is_not_taken_for_memory_nor_memory_for_a_fast_disk() {
     };
     assert!(read_us(READ) > 20_000.0, "{}", read_us(READ));
     assert!(read_us(HIT) == 0.0, "the back-end was full before: {}", read_us(HIT));
-}
-
-#[test]
-fn a_copy_costs_by_the_requests_that_it_will_get() {
-    let mut bench = Bench::learned(4, 40);
-    let mut document = KnownDocument::default();
-    let costs = &mut bench.policy.costs;
-    let mut price = |recent: f64, copies: u16| {
-        (0..copies).for_each(|b| document.use_copy(BackendId(b), false, 0));
-        let asked = AskedDocument { target: TargetId(1), size_bytes: None, recent, now: Time::ZERO };
-        costs.copy_price(&asked, &document) / costs.room()
-    };
-    assert_eq!(price(0.0, 1), 8.0);
-    assert_eq!(price(15.0, 1), 0.5, "sixteen requests, of which each copy gets eight");
-    assert_eq!(price(15.0, 3), 1.0, "each gets four");
-}
-
-/// The fault that this is about: where every read holds up hits, moves that only moved the queue along cost reads, which held up more.
-#[test]
-fn where_reads_hold_up_hits_a_request_waits_for_them_on_average() {
-    let mut bench = Bench::learned(2, 40);
-    let of = |bench: &Bench| {
-        let costs = &bench.policy.costs;
-        costs.mean_ns(&costs.of_all(), &bench.cluster)
-    };
-    let held_up = |bench: &mut Bench| {
-        for round in 0..40 {
-            let read = bench.ask(1_000 + round);
-            let known = (100..140).find(|&target| bench.sets(target) == [read.backend.0]).unwrap();
-            let hit = bench.ask(known);
-            bench.answer(read, READ);
-            bench.answer(hit, READ);
-        }
-    };
-    let reads: Vec<Pending> = (5_000..5_004).map(|target| bench.ask(target)).collect();
-    assert_eq!(of(&bench), 0.0, "reads of a disk hold up nothing");
-    reads.into_iter().for_each(|read| bench.answer(read, READ));
-    held_up(&mut bench);
-    let _reads: Vec<Pending> = (6_000..6_004).map(|target| bench.ask(target)).collect();
-    assert!(of(&bench) > HIT.as_nanos() as f64, "{}", of(&bench));
-}
-
-#[test]
-fn moves_do_not_make_room_seem_free() {
-    let mut bench = Bench::learned(2, 40);
-    let room = |bench: &Bench| bench.policy.costs.room();
-    for round in 0..6 {
-        for target in 1_000..3_000 {
-            let took = if bench.sets(target).is_empty() || round > 0 { READ } else { HIT };
-            bench.ask_and_answer(target, took);
-        }
-    }
-    let before = room(&bench);
-    assert!(before > 4.0, "nearly all reads are of documents that were there: {before}");
-    let b = BackendId(0);
-    let (moved, new) = (PricedChoice::new(b, true), PricedChoice::new(b, false));
-    let assigned = |bench: &mut Bench, chosen, target| {
-        let request = Request::of(0, TargetId(target));
-        bench.policy.costs.assigned(&request, &chosen, &bench.cluster, bench.now);
-    };
-    (0..50).for_each(|target| assigned(&mut bench, moved, 8_000 + target));
-    assert_eq!(room(&bench), before);
-    (0..50).for_each(|target| assigned(&mut bench, new, 9_000 + target));
-    assert!(room(&bench) < before / 2.0, "{}", room(&bench));
 }

@@ -1,0 +1,97 @@
+//! What a move costs, and what it has to save.
+
+use super::*;
+use crate::policies::lard_auto::work::Queue;
+
+#[test]
+fn a_copy_costs_by_the_requests_that_it_will_get() {
+    let mut bench = Bench::learned(4, 40);
+    let mut document = KnownDocument::default();
+    let costs = &mut bench.policy.costs;
+    let mut price = |recent: f64, copies: u16| {
+        (0..copies).for_each(|b| document.use_copy(BackendId(b), false, 0));
+        let asked = AskedDocument { target: TargetId(1), size_bytes: None, recent, now: Time::ZERO };
+        costs.copy_price(&asked, &document) / costs.room()
+    };
+    assert_eq!(price(0.0, 1), 8.0);
+    assert_eq!(price(15.0, 1), 0.5, "sixteen requests, of which each copy gets eight");
+    assert_eq!(price(15.0, 3), 1.0, "each gets four");
+}
+
+/// The fault that this is about: the tenth copy cost no more than the second one.
+#[test]
+fn a_fourth_copy_has_to_save_more_than_a_second_one() {
+    let moves = |copies: usize| {
+        let mut bench = Bench::learned(8, 80);
+        (0..60).for_each(|_| {
+            bench.ask_and_answer(100, HIT);
+        });
+        let home = BackendId(bench.sets(100)[0]);
+        let others = (0..8).map(BackendId).filter(|&b| b != home).take(copies - 1);
+        let document = bench.policy.documents.get_mut(TargetId(100)).unwrap();
+        others.for_each(|b| document.use_copy(b, false, bench.policy.costs.clock(b)));
+        for b in bench.sets(100) {
+            (0..5).for_each(|_| bench.cluster.assign(BackendId(b)));
+        }
+        let before = stat(&bench.policy, "additions");
+        bench.ask(100);
+        stat(&bench.policy, "additions") > before
+    };
+    assert_eq!((moves(1), moves(3)), (true, false), "five requests wait at each copy");
+}
+
+/// The fault that this is about: of what had probably been evicted nothing had to be saved, and every small difference moved it.
+#[test]
+fn a_move_of_what_was_evicted_has_to_save_the_mean_wait_too() {
+    let moves = |at_home: u16, elsewhere: u16| {
+        let mut bench = Bench::learned(2, 40);
+        let home = BackendId(bench.sets(100)[0]);
+        let clock = bench.policy.costs.clock(home);
+        let document = bench.policy.documents.get_mut(TargetId(100)).unwrap();
+        document.copies[0].clock = clock.wrapping_sub(u32::MAX / 2);
+        (0..at_home).for_each(|_| bench.cluster.assign(home));
+        (0..elsewhere).for_each(|_| bench.cluster.assign(BackendId(1 - home.0)));
+        bench.ask(100).backend != home
+    };
+    assert!(!moves(6, 4), "the mean wait is for five, and two are saved");
+    assert!(moves(9, 1), "eight are saved");
+}
+
+/// The fault that this is about: where every read holds up hits, moves that only moved the queue along cost reads, which held up more.
+#[test]
+fn where_reads_hold_up_hits_a_request_waits_for_them_on_average() {
+    let mean_ns = |beside_reads: Nanos| {
+        let mut bench = Bench::learned(2, 40);
+        for _ in 0..200 {
+            for (reads, took) in [(0.0, HIT), (3.0, beside_reads)] {
+                bench.policy.costs.work.add(Queue { requests: 1.0, reads }, took.as_nanos() as f64);
+            }
+        }
+        let before = bench.policy.costs.mean_ns(&bench.policy.costs.of_all(), &bench.cluster);
+        assert_eq!(before, 0.0, "nothing is under way");
+        (6_000..6_004).for_each(|target| {
+            bench.ask(target);
+        });
+        bench.policy.costs.mean_ns(&bench.policy.costs.of_all(), &bench.cluster)
+    };
+    assert!(mean_ns(HIT) < 0.1 * HIT.as_nanos() as f64, "reads of a disk hold up nothing: {}", mean_ns(HIT));
+    assert!(mean_ns(READ) > HIT.as_nanos() as f64, "{}", mean_ns(READ));
+}
+
+#[test]
+fn moves_do_not_make_room_seem_free() {
+    let mut bench = Bench::learned(4, 40);
+    bench.policy.costs.again.add(20.0, 20.0);
+    (0..400).for_each(|_| {
+        bench.ask_and_answer(100, HIT);
+    });
+    let before = bench.policy.costs.room();
+    assert!(before > 2.0, "every third read is of a document that was there: {before}");
+    (0..4).for_each(|_| {
+        bench.ask(100);
+    });
+    assert!(stat(&bench.policy, "additions") >= 1.0);
+    assert_eq!(bench.policy.costs.room(), before);
+    bench.ask(7_000);
+    assert!(bench.policy.costs.room() < before, "one that is new takes room from others for nothing");
+}
