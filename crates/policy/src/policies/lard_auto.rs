@@ -133,11 +133,8 @@ impl Policy for LardAuto {
         let chosen = self.costs.choose(&AskedDocument { target, size_bytes, recent, now }, document, view);
         let Some(chosen) = chosen else { return Decision::Reject };
         if chosen.new {
-            let counter = if document.copies.is_empty() {
-                &mut self.counters.first
-            } else {
-                &mut self.counters.additions
-            };
+            let Counters { first, additions, .. } = &mut self.counters;
+            let counter = if chosen.moved { additions } else { first };
             *counter += 1;
         }
         let clock = self.costs.clock(chosen.backend);

@@ -383,7 +383,7 @@ fn waits_for_client<I, O>(upload: &Upload<'_, I, O>, asked_ms: Option<u64>) -> b
 }
 
 /// Whether the client's connection was reset. A client that only ended its side still waits for the answer; one that has
-/// sent more is looked at no further.
+/// sent more is looked at no further. Nobody looks while an answer comes: writing it finds that out.
 fn poll_client_gone<I: Input, O: AsyncWrite + Unpin>(
     cx: &mut Context<'_>,
     upload: &mut Upload<'_, I, O>,

@@ -133,7 +133,13 @@ impl LearnedCosts {
     fn queue(&self, b: BackendId, view: &ClusterView) -> (Queue, f64) {
         let (reads, waiting) = self.reads.at(b);
         let requests = (f64::from(view.load(b)) - waiting).max(0.0);
-        (Queue { requests, reads: if self.has(AutoRule::HoldUp) { reads } else { 0.0 } }, reads)
+        (Queue { requests, reads: self.holding_up(reads) }, reads)
+    }
+
+    /// How many of these reads count as such that hold up hits.
+    #[inline(always)]
+    fn holding_up(&self, reads: f64) -> f64 {
+        if self.has(AutoRule::HoldUp) { reads } else { 0.0 }
     }
 
     /// How long a request would take for a document that `b` has, and how much longer where it has to be read.
@@ -177,7 +183,7 @@ impl LearnedCosts {
     pub(super) fn mean_ns(&self, all: &OfAll, view: &ClusterView) -> f64 {
         let waiting = (view.total_load() as f64 - self.reads.waiting()).max(0.0);
         let each = view.eligible().max(1) as f64;
-        let reads = if self.has(AutoRule::HoldUp) { self.reads.expected() } else { 0.0 };
+        let reads = self.holding_up(self.reads.expected());
         self.work.positions(Queue { requests: waiting / each, reads: reads / each }) * all.hit_ns
     }
 
