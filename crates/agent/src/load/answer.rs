@@ -53,7 +53,7 @@ impl LoadAnswering {
 #[derive(Debug, Default)]
 pub(super) struct AnswerShared {
     pub(super) stopping: Arc<AtomicBool>,
-    /// Whether it has a high priority.
+    /// Whether it has a high priority: from its owner at first, as it may be asked about before it runs.
     pub(super) raised: AtomicBool,
 }
 

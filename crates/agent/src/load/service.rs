@@ -113,6 +113,7 @@ impl PreparedLoad {
             let thread = announce::start(what, Arc::clone(&announcing));
             threads.push(thread.map_err(system("cannot start a thread"))?);
         }
+        shared.raised.store(priority.is_some(), Ordering::Relaxed);
         let thread = answer::start(socket, answering, origin, Arc::clone(&shared));
         threads.push(thread.map_err(system("cannot start a thread"))?);
         // They have it from this thread, which needs it no more.
