@@ -3,57 +3,28 @@
 //! LARD section 2.6: assignments of targets that were not requested lately may be dropped, as those targets have most
 //! likely left the back-ends' caches anyway.
 //!
-//! The order of use is kept in a list, but a target that is still in its newest quarter stays where it is: with a
-//! million targets, moving it would touch three more places that are not in the CPU's cache. The price is that order
-//! within that quarter is not exact: a target is forgotten only after at least three quarters of the capacity of other
-//! targets were used since it was. While the map holds fewer than 16 targets the order is exact.
-
-use foldhash::fast::FixedState;
-use std::hash::BuildHasher as _;
+//! A target that was used lately keeps its place in the order of use, see [`LruOrder`]. The price is that order within the newest quarter is
+//! not exact: a target is forgotten only after at least three quarters of the capacity of other targets were used since it was. While the
+//! map holds fewer than 16 targets the order is exact.
 
 use crate::capability::BadState;
+use crate::lru_order::LruOrder;
+pub use crate::place_table::CacheLine;
+use crate::place_table::{NONE, PlaceTable};
 use crate::request::TargetId;
 use crate::saved::{StateReader, StateWriter};
-use crate::target_index::TargetIndex;
-
-const NONE: u32 = u32::MAX;
-/// `prev` of a free slot.
-const FREE: u32 = u32::MAX - 1;
-
-/// Aligns slots to the CPU's cache lines: worth it where a slot fills one.
-#[derive(Debug)]
-#[repr(align(64))]
-pub struct CacheLine;
-
-/// Slots are linked from the most to the least recently used; free slots are chained through `next`.
-pub(crate) struct Slot<V, A> {
-    target: TargetId,
-    prev: u32,
-    next: u32,
-    /// Number of the move that brought it to the front: at most as many slots are ahead of it as moves came after.
-    moved: u32,
-    value: V,
-    _aligned_like: [A; 0],
-}
 
 /// See the module's documentation. With [`CacheLine`] for `A`, slots are aligned to cache lines.
 pub struct LruMap<V, A = ()> {
-    index: TargetIndex,
-    slots: Vec<Slot<V, A>>,
-    newest: u32,
-    oldest: u32,
-    free: u32,
-    capacity: usize,
-    moves: u32,
-    table_seed: u64,
-    hasher: FixedState,
+    table: PlaceTable<V, A>,
+    order: LruOrder,
 }
 
 /// Draws the hash function where nobody wants another one.
 const TABLE_SEED: u64 = 0x506C_696D_736F_6C6C;
 
 impl<V: Default> LruMap<V> {
-    /// A map of at most `capacity` targets (at least 1, at most 2^32 − 3).
+    /// A map of at most `capacity` targets (at least 1, at most 4,000,000,000).
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self::with_seed(capacity, TABLE_SEED)
@@ -77,87 +48,64 @@ impl<V: Default> LruMap<V, CacheLine> {
 
 impl<V: Default, A> LruMap<V, A> {
     fn of(capacity: usize, table_seed: u64) -> Self {
-        Self {
-            index: TargetIndex::new(),
-            slots: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
-            free: NONE,
-            capacity: capacity.clamp(1, FREE as usize - 1),
-            moves: 0,
-            table_seed,
-            hasher: FixedState::with_seed(table_seed),
-        }
+        Self { table: PlaceTable::new(capacity, table_seed), order: LruOrder::EMPTY }
     }
 
     /// Number of targets held.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.table.len()
     }
 
     /// Whether no target is held.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.index.len() == 0
+        self.table.len() == 0
     }
 
     /// The state of `target`, without counting as a use.
     #[must_use]
     #[inline]
     pub fn peek(&self, target: TargetId) -> Option<&V> {
-        let at = self.find(self.hasher.hash_one(target.0), target)?;
-        Some(&self.slots[at as usize].value)
+        self.table.find(target).map(|at| &self.table.slot(at).value)
     }
 
     /// The state of `target`, which becomes the most recently used; `None` if absent.
     pub fn get_mut(&mut self, target: TargetId) -> Option<&mut V> {
-        let at = self.find(self.hasher.hash_one(target.0), target)?;
-        self.touch(at);
-        Some(self.value_at(at))
+        let at = self.table.find(target)?;
+        Some(self.used(at))
     }
 
     /// The state of `target`, created by `new` if absent, which becomes the most recently used. The second
     /// value is the state evicted to make room.
     #[inline]
     pub fn get_or_insert_with(&mut self, target: TargetId, new: impl FnOnce() -> V) -> (&mut V, Option<V>) {
-        let hash = self.hasher.hash_one(target.0);
-        if let Some(at) = self.find(hash, target) {
-            self.touch(at);
-            return (self.value_at(at), None);
+        match self.table.find(target) {
+            Some(at) => (self.used(at), None),
+            None => self.insert(target, new()),
         }
-        let forgotten = if self.index.len() >= self.capacity { self.pop_oldest() } else { None };
-        if self.index.is_full() {
-            // No slot is free: there were never more targets than now.
-            let hashes = self.slots.iter().map(|slot| self.hasher.hash_one(slot.target.0));
-            self.index = self.index.larger(hashes.zip(0..));
-        }
-        let at = self.take_slot(target, new());
-        self.link_newest(at);
-        self.index.insert(hash, at);
-        (self.value_at(at), forgotten)
     }
 
-    /// Keeps the targets for which `keep` returns true; `keep` may change the state. The order of calls does
-    /// not depend on hashes.
+    /// Keeps the targets for which `keep` returns true; `keep` may change the state. The calls come in no order that means anything.
     pub fn retain(&mut self, mut keep: impl FnMut(TargetId, &mut V) -> bool) {
-        for at in 0..self.slots.len() as u32 {
-            let slot = &mut self.slots[at as usize];
-            let target = slot.target;
-            if slot.prev != FREE && !keep(target, &mut slot.value) {
-                self.remove_slot(at);
+        for at in self.table.places() {
+            // Where one was removed another one may stand now.
+            while let Some((target, value)) = self.table.at(at)
+                && !keep(target, value)
+            {
+                self.remove(at);
             }
         }
     }
 
     /// Writes the targets from the least to the most recently used, each state by `value`.
     pub(crate) fn save(&self, out: &mut StateWriter, value: impl Fn(&V, &mut StateWriter)) {
-        out.words([self.index.len() as u64, u64::from(self.moves)]);
-        let mut at = self.oldest;
+        out.words([self.len() as u64, u64::from(self.order.moves)]);
+        let mut at = self.order.oldest;
         while at != NONE {
-            let slot = &self.slots[at as usize];
+            let slot = self.table.slot(at);
             out.words([slot.target.0, u64::from(slot.moved)]);
             value(&slot.value, out);
             at = slot.prev;
@@ -171,9 +119,9 @@ impl<V: Default, A> LruMap<V, A> {
         value: impl Fn(&mut StateReader<'_>) -> Result<V, BadState>,
     ) -> Result<Self, BadState> {
         const COUNTER: BadState = BadState("a counter of moves is above 2^32");
-        let mut map = Self::of(self.capacity, self.table_seed);
+        let mut map = Self { table: self.table.emptied(), order: LruOrder::EMPTY };
         let count = from.count()?;
-        if count > map.capacity {
+        if count > map.table.capacity() {
             return Err(BadState("it holds more targets than `max_targets`"));
         }
         let moves = u32::try_from(from.word()?).map_err(|_| COUNTER)?;
@@ -184,95 +132,43 @@ impl<V: Default, A> LruMap<V, A> {
                 return Err(BadState("it holds a target twice"));
             }
             let value = value(from)?;
-            map.get_or_insert_with(target, || value);
-            let newest = map.newest;
-            map.slots[newest as usize].moved = moved;
+            map.insert(target, value);
+            map.table.slot_mut(map.order.newest).moved = moved;
         }
-        map.moves = moves;
+        map.order.moves = moves;
         Ok(map)
     }
 
     /// Draws another hash function, of a map that is empty.
     pub(crate) fn reseed(&mut self, table_seed: u64) {
-        *self = Self::of(self.capacity, table_seed);
+        *self = Self::of(self.table.capacity(), table_seed);
     }
 
     #[inline]
-    fn find(&self, hash: u64, target: TargetId) -> Option<u32> {
-        self.index.find(hash, |at| self.slots[at as usize].target == target)
+    fn used(&mut self, at: u32) -> &mut V {
+        self.order.touch(&mut self.table, at);
+        &mut self.table.slot_mut(at).value
     }
 
-    #[inline]
-    fn value_at(&mut self, at: u32) -> &mut V {
-        &mut self.slots[at as usize].value
+    /// Adds a target that is not there. Apart from the look-up, which is to stay small.
+    #[cold]
+    fn insert(&mut self, target: TargetId, value: V) -> (&mut V, Option<V>) {
+        let forgotten = (self.len() >= self.table.capacity()).then(|| self.remove(self.order.oldest));
+        let at = self.table.insert(target, value, [&mut self.order.newest, &mut self.order.oldest]);
+        self.order.link_newest(&mut self.table, at);
+        (&mut self.table.slot_mut(at).value, forgotten)
     }
 
-    #[inline]
-    fn touch(&mut self, at: u32) {
-        // A wrapped counter can only make the distance look shorter once in 2^32 moves, and the order coarser then.
-        let ahead_at_most = self.moves.wrapping_sub(self.slots[at as usize].moved) as usize;
-        let near = if self.index.len() < 16 { 1 } else { self.index.len() / 4 };
-        if ahead_at_most >= near {
-            self.unlink(at);
-            self.link_newest(at);
-        }
-    }
-
-    fn pop_oldest(&mut self) -> Option<V> {
-        (self.oldest != NONE).then(|| self.remove_slot(self.oldest))
-    }
-
-    fn remove_slot(&mut self, at: u32) -> V {
-        let (slots, hasher) = (&self.slots, &self.hasher);
-        self.index.remove(at, |at| hasher.hash_one(slots[at as usize].target.0));
-        self.unlink(at);
-        let slot = &mut self.slots[at as usize];
-        (slot.prev, slot.next) = (FREE, self.free);
-        self.free = at;
-        std::mem::take(&mut slot.value)
-    }
-
-    fn take_slot(&mut self, target: TargetId, value: V) -> u32 {
-        let slot = Slot { target, prev: NONE, next: NONE, moved: 0, value, _aligned_like: [] };
-        if self.free == NONE {
-            self.slots.push(slot);
-            return (self.slots.len() - 1) as u32;
-        }
-        let at = self.free;
-        self.free = self.slots[at as usize].next;
-        self.slots[at as usize] = slot;
-        at
-    }
-
-    #[inline]
-    fn unlink(&mut self, at: u32) {
-        let Slot { prev, next, .. } = self.slots[at as usize];
-        match prev {
-            NONE => self.newest = next,
-            p => self.slots[p as usize].next = next,
-        }
-        match next {
-            NONE => self.oldest = prev,
-            n => self.slots[n as usize].prev = prev,
-        }
-    }
-
-    #[inline]
-    fn link_newest(&mut self, at: u32) {
-        self.moves = self.moves.wrapping_add(1);
-        let slot = &mut self.slots[at as usize];
-        (slot.prev, slot.next, slot.moved) = (NONE, self.newest, self.moves);
-        match self.newest {
-            NONE => self.oldest = at,
-            n => self.slots[n as usize].prev = at,
-        }
-        self.newest = at;
+    fn remove(&mut self, at: u32) -> V {
+        self.order.unlink(&mut self.table, at);
+        self.table.remove(at, |table, at| self.order.moved(table, at))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place_table::Slot;
     use proptest::prelude::*;
 
     #[test]
@@ -316,18 +212,41 @@ mod tests {
         }
     }
 
+    fn sorted(targets: &[u64]) -> Vec<u64> {
+        let mut sorted = targets.to_vec();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    /// The targets from this place on, by the links.
+    fn linked(map: &LruMap<u64>, mut at: u32, link: impl Fn(&Slot<u64, ()>) -> u32) -> Vec<u64> {
+        let mut targets = Vec::new();
+        while at != NONE && targets.len() <= map.len() {
+            let slot = map.table.slot(at);
+            targets.push(slot.target.0);
+            at = link(slot);
+        }
+        targets
+    }
+
     proptest! {
-        /// While its index grows, and slots become free and are taken again.
+        /// While its table, of one part and of several, grows, and places become free and are taken again.
         #[test]
         fn holds_what_a_list_holds_while_it_grows(
-            capacity in 16usize..200,
+            capacity in prop_oneof![16usize..200, Just(20_000)],
             steps in prop::collection::vec((0u64..400, 0u8..40), 0..600),
         ) {
             let mut map = LruMap::new(capacity);
             let mut model: Vec<u64> = Vec::new();
             for (key, action) in steps {
                 if action == 0 {
-                    map.retain(|t, _| t.0 % 3 != key % 3);
+                    let mut asked = Vec::new();
+                    map.retain(|t, _| {
+                        asked.push(t.0);
+                        t.0 % 3 != key % 3
+                    });
+                    asked.sort_unstable();
+                    prop_assert_eq!(&asked, &sorted(&model), "each one once");
                     model.retain(|k| k % 3 != key % 3);
                 } else if let (_, Some(gone)) = map.get_or_insert_with(TargetId(key), || key) {
                     model.retain(|&k| k != gone);
@@ -336,6 +255,9 @@ mod tests {
                     model.push(key);
                 }
                 prop_assert_eq!(map.len(), model.len());
+                let (to_oldest, to_newest) = (linked(&map, map.order.newest, |slot| slot.next), linked(&map, map.order.oldest, |slot| slot.prev));
+                prop_assert_eq!(sorted(&to_oldest), sorted(&model));
+                prop_assert!(to_oldest.iter().eq(to_newest.iter().rev()));
                 for k in 0..400 {
                     prop_assert_eq!(map.peek(TargetId(k)).copied(), model.contains(&k).then_some(k));
                 }

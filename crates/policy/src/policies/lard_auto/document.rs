@@ -74,7 +74,7 @@ impl KnownDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lru_map::{CacheLine, Slot};
+    use crate::place_table::{CacheLine, Slot};
 
     #[test]
     fn with_its_slot_it_fills_a_cache_line() {
