@@ -65,7 +65,7 @@ mod learning;
 mod own_ratio;
 mod work;
 
-use self::choice::{AskedDocument, PricedChoice};
+use self::choice::{AskedDocument, ChosenCopy, PricedChoice};
 use self::costs::LearnedCosts;
 use self::document::KnownDocument;
 use crate::capability::ShowsState;
@@ -132,10 +132,10 @@ impl Policy for LardAuto {
         let Request { target, size_bytes, .. } = *request;
         let chosen = self.costs.choose(&AskedDocument { target, size_bytes, recent, now }, document, view);
         let Some(chosen) = chosen else { return Decision::Reject };
-        if chosen.new {
-            let Counters { first, additions, .. } = &mut self.counters;
-            let counter = if chosen.moved { additions } else { first };
-            *counter += 1;
+        match chosen.copy {
+            ChosenCopy::Held => {}
+            ChosenCopy::First => self.counters.first += 1,
+            ChosenCopy::Further => self.counters.additions += 1,
         }
         let clock = self.costs.clock(chosen.backend);
         document.use_copy(chosen.backend, chosen.joins || chosen.likelihood > 0.5, clock);

@@ -22,17 +22,25 @@ pub(super) struct PricedChoice {
     /// Reads that the back-end began since its last request for the document, in sixteenths.
     pub(super) since: u32,
     pub(super) backend: BackendId,
-    /// Whether the back-end gets a copy that it did not have.
-    pub(super) new: bool,
-    /// Such a copy, of a document that others had.
-    pub(super) moved: bool,
+    pub(super) copy: ChosenCopy,
     /// Another request's read of it is under way, which it waits for, unless that rule is left out.
     pub(super) joins: bool,
 }
 
 impl PricedChoice {
-    /// The back-end gets a copy that it did not have; others have one if it is `moved`.
-    pub(super) const fn new(backend: BackendId, moved: bool) -> Self {
-        Self { likelihood: 1.0, since: 0, backend, new: true, moved, joins: false }
+    /// The back-end has no copy, and gets the first or a further one.
+    pub(super) const fn read(backend: BackendId, copy: ChosenCopy) -> Self {
+        Self { likelihood: 1.0, since: 0, backend, copy, joins: false }
     }
+}
+
+/// Whether a chosen back-end has a copy of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChosenCopy {
+    /// It has one, as far as is known.
+    Held,
+    /// It gets one, the first.
+    First,
+    /// It gets one beside those of others.
+    Further,
 }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::auto_rule::AutoRule;
-use super::choice::{AskedDocument, PricedChoice};
+use super::choice::{AskedDocument, ChosenCopy, PricedChoice};
 use super::document::{CopyAt, KnownDocument};
 use super::evictions::{Evictions, SeenCopy};
 use super::floor::{CostFloor, ShortestTimes};
@@ -103,9 +103,15 @@ impl LearnedCosts {
     #[inline]
     pub(super) fn grow(&mut self, view: &ClusterView) {
         if self.known.len() < view.len() {
-            self.known.resize(view.len(), Known::default());
-            self.speeds.resize(view.len(), Speed::default());
+            self.make_room(view.len());
         }
+    }
+
+    /// Apart from each decision's look whether it is needed.
+    #[cold]
+    fn make_room(&mut self, backends: usize) {
+        self.known.resize(backends, Known::default());
+        self.speeds.resize(backends, Speed::default());
     }
 
     pub(super) fn forget(&mut self, b: BackendId) {
@@ -240,8 +246,7 @@ impl LearnedCosts {
     ) -> (f64, PricedChoice) {
         let backend = copy.backend;
         let (wait_ns, fetch_ns) = self.wait_and_fetch_ns(backend, all, view);
-        let there =
-            PricedChoice { likelihood: 0.0, since: 0, backend, new: false, moved: false, joins: false };
+        let there = PricedChoice { likelihood: 0.0, since: 0, backend, copy: ChosenCopy::Held, joins: false };
         if copy.reading
             && let Some(read) = self.reads.get(of.target, backend)
         {
@@ -290,7 +295,8 @@ impl LearnedCosts {
     ) -> Option<PricedChoice> {
         let all = self.of_all();
         let Some((cost_ns, there)) = self.cheapest_copy(of, document, &all, view) else {
-            return self.least(document, 1.0, &all, view).0.map(|(b, _)| PricedChoice::new(b, false));
+            let least = self.least(document, 1.0, &all, view).0;
+            return least.map(|(b, _)| PricedChoice::read(b, ChosenCopy::First));
         };
         let margin_ns = if self.has(AutoRule::Margin) { self.mean_ns(&all, view) } else { 0.0 };
         if cost_ns <= margin_ns {
@@ -305,7 +311,7 @@ impl LearnedCosts {
             self.turn = end;
             return Some(there);
         };
-        Some(PricedChoice::new(p, true))
+        Some(PricedChoice::read(p, ChosenCopy::Further))
     }
 
     /// A request was assigned as chosen; the view counts it already.
@@ -318,7 +324,7 @@ impl LearnedCosts {
     ) {
         let Request { target, size_bytes, .. } = *request;
         let b = chosen.backend;
-        if chosen.new {
+        if chosen.copy != ChosenCopy::Held {
             self.turn = b.index() + 1;
         }
         let (mut queue, reads) = self.queue(b, view);
@@ -331,15 +337,17 @@ impl LearnedCosts {
             self.reads.join(target, b);
             return;
         }
-        if !chosen.new && known.samples.len() < SAMPLES {
+        if chosen.copy == ChosenCopy::Held && known.samples.len() < SAMPLES {
             let seen = self.seen(chosen.since, size_bytes);
             let sample = PendingSample { target, at: now, queue, read_position, seen };
             self.known[b.index()].samples.push(sample);
         }
         if chosen.likelihood > 0.0 {
             let likelihood = chosen.likelihood;
-            if !chosen.moved {
-                self.again.add(if chosen.new { 0.0 } else { likelihood }, likelihood);
+            match chosen.copy {
+                ChosenCopy::Held => self.again.add(likelihood, likelihood),
+                ChosenCopy::First => self.again.add(0.0, likelihood),
+                ChosenCopy::Further => {}
             }
             let read = Read {
                 at: now,
