@@ -30,8 +30,8 @@ impl<V: Default> LruMap<V> {
         Self::with_seed(capacity, TABLE_SEED)
     }
 
-    /// The same with a hash function that is drawn by this seed: a secret one where clients choose the targets. Nothing but
-    /// the time that it takes depends on it.
+    /// The same with a hash function that is drawn by this seed: a secret one where clients choose the targets. Time,
+    /// memory and the order of [`Self::retain`]'s calls depend on it, nothing else.
     #[must_use]
     pub fn with_seed(capacity: usize, table_seed: u64) -> Self {
         Self::of(capacity, table_seed)
@@ -88,7 +88,7 @@ impl<V: Default, A> LruMap<V, A> {
         }
     }
 
-    /// Keeps the targets for which `keep` returns true; `keep` may change the state. The calls come in no order that means anything.
+    /// Keeps the targets for which `keep` returns true; `keep` may change the state. The order of the calls depends on the hash function; nothing may follow from it.
     pub fn retain(&mut self, mut keep: impl FnMut(TargetId, &mut V) -> bool) {
         for at in self.table.places() {
             // Where one was removed another one may stand now.
@@ -263,6 +263,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A map of several parts that is full.
+    #[test]
+    fn what_is_forgotten_does_not_depend_on_the_seed() {
+        let forgotten = |seed| {
+            let mut map = LruMap::with_seed(17_000, seed);
+            let forgotten: Vec<u64> = (0..40_000)
+                .filter_map(|n| map.get_or_insert_with(TargetId(n * n % 36_007), || n).1)
+                .collect();
+            let linked = linked(&map, map.order.newest, |slot| slot.next);
+            assert_eq!((map.len(), linked.len()), (17_000, 17_000));
+            (forgotten, linked)
+        };
+        let one = forgotten(1);
+        assert!(!one.0.is_empty());
+        assert!(one == forgotten(2));
     }
 
     proptest! {
