@@ -282,6 +282,28 @@ mod tests {
         assert!(one == forgotten(2));
     }
 
+    /// Of several parts, saved when it was full.
+    #[test]
+    fn a_restored_map_goes_on_as_the_saved_one() {
+        let (capacity, seed) = (17_000, 3);
+        let mut saved = LruMap::with_seed(capacity, seed);
+        for n in 0..30_000 {
+            saved.get_or_insert_with(TargetId(n * n % 36_007), || n);
+        }
+        let mut out = StateWriter::default();
+        saved.save(&mut out, |&value, out| out.word(value));
+        let bytes = out.finish();
+        let mut from = StateReader::new(&bytes);
+        let mut restored =
+            LruMap::<u64>::with_seed(capacity, seed).restored(&mut from, |from| from.word()).unwrap();
+        from.finish().unwrap();
+        for n in 30_000..60_000 {
+            let target = TargetId(n * n % 36_007);
+            let (value, forgotten) = saved.get_or_insert_with(target, || n);
+            assert_eq!(restored.get_or_insert_with(target, || n), (value, forgotten), "{n}");
+        }
+    }
+
     proptest! {
         /// The promise for larger maps: what is forgotten was not used while three quarters of the capacity of other
         /// targets were.

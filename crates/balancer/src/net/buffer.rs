@@ -2,12 +2,14 @@
 //! still in the CPU's cache.
 
 use std::cell::RefCell;
+use std::future::Future as _;
 use std::io;
-use std::pin::Pin;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, ReadBuf};
+use bytes::BufMut as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Buffers that a pool keeps for later; more are given back to the allocator.
 const MOST_KEPT: usize = 256;
@@ -15,30 +17,30 @@ const MOST_KEPT: usize = 256;
 /// Bytes read and not used up yet.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// Empty while nothing is in the buffer.
-    bytes: Box<[u8]>,
+    /// Those that are there, behind those that were used up. Without memory while nothing is in the buffer.
+    bytes: Vec<u8>,
+    /// Bytes that were used up.
     start: usize,
-    end: usize,
     pool: Rc<BufferPool>,
 }
 
 impl Buffer {
     /// The bytes that are there.
     pub(crate) fn data(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
+        &self.bytes[self.start..]
     }
 
     /// The same, to decode in place.
     pub(crate) fn data_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.end]
+        &mut self.bytes[self.start..]
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.end - self.start
+        self.bytes.len() - self.start
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.start == self.end
+        self.len() == 0
     }
 
     /// How many bytes it holds at most.
@@ -49,19 +51,20 @@ impl Buffer {
     /// Uses up the first `n` bytes.
     pub(crate) fn consume(&mut self, n: usize) {
         self.start += n;
-        debug_assert!(self.start <= self.end, "only what is there can be used up");
-        if self.start == self.end {
+        debug_assert!(self.start <= self.bytes.len(), "only what is there can be used up");
+        if self.is_empty() {
             self.give_back();
         }
     }
 
     /// Puts bytes that were read before behind those that are there; false, and nothing done, when there is no room.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> bool {
-        self.borrow();
-        let Some(room) = self.bytes.get_mut(self.end..self.end + bytes.len()) else { return false };
-        room.copy_from_slice(bytes);
-        self.end += bytes.len();
-        true
+        let fits = bytes.len() <= self.room() - self.bytes.len();
+        if fits {
+            self.borrow();
+            self.bytes.extend_from_slice(bytes);
+        }
+        fits
     }
 
     /// Reads what the peer has sent, as far as there is room: `Ok(0)` is the end of the stream.
@@ -74,36 +77,34 @@ impl Buffer {
         from: &mut R,
     ) -> Poll<io::Result<usize>> {
         self.borrow();
-        if self.end == self.bytes.len() && self.start > 0 {
-            self.bytes.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
+        if self.bytes.len() == self.room() && self.start > 0 {
+            self.bytes.drain(..self.start);
+            self.start = 0;
         }
-        if self.end == self.bytes.len() {
+        let left = self.room() - self.bytes.len();
+        if left == 0 {
             return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
         }
-        let mut room = ReadBuf::new(&mut self.bytes[self.end..]);
-        let polled = Pin::new(from).poll_read(cx, &mut room);
-        self.end += room.filled().len();
-        let n = room.filled().len();
+        // Into memory as it is: to fill it with zeros first costs as much as reading.
+        let polled = pin!(from.read_buf(&mut (&mut self.bytes).limit(left))).poll(cx);
         if self.is_empty() {
             self.give_back();
         }
-        ready!(polled)?;
-        Poll::Ready(Ok(n))
+        Poll::Ready(ready!(polled))
     }
 
     /// Borrows memory, unless it has some.
     fn borrow(&mut self) {
-        if self.bytes.is_empty() {
+        if self.bytes.capacity() == 0 {
             self.bytes = self.pool.lend();
         }
     }
 
     /// Gives the memory back; what is in it is used up.
     fn give_back(&mut self) {
-        (self.start, self.end) = (0, 0);
+        self.start = 0;
         let bytes = std::mem::take(&mut self.bytes);
-        if !bytes.is_empty() {
+        if bytes.capacity() > 0 {
             self.pool.take_back(bytes);
         }
     }
@@ -119,7 +120,7 @@ impl Drop for Buffer {
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     size_bytes: usize,
-    free: RefCell<Vec<Box<[u8]>>>,
+    free: RefCell<Vec<Vec<u8>>>,
 }
 
 impl BufferPool {
@@ -134,17 +135,19 @@ impl BufferPool {
 
     /// An empty buffer.
     pub(crate) fn take(self: &Rc<Self>) -> Buffer {
-        Buffer { bytes: Box::default(), start: 0, end: 0, pool: Rc::clone(self) }
+        Buffer { bytes: Vec::new(), start: 0, pool: Rc::clone(self) }
     }
 
-    fn lend(&self) -> Box<[u8]> {
+    /// Memory for a buffer, with nothing in it.
+    fn lend(&self) -> Vec<u8> {
         let kept = self.free.borrow_mut().pop();
-        kept.unwrap_or_else(|| vec![0; self.size_bytes].into_boxed_slice())
+        kept.unwrap_or_else(|| Vec::with_capacity(self.size_bytes))
     }
 
-    fn take_back(&self, bytes: Box<[u8]>) {
+    fn take_back(&self, mut bytes: Vec<u8>) {
         let mut free = self.free.borrow_mut();
         if free.len() < MOST_KEPT {
+            bytes.clear();
             free.push(bytes);
         }
     }
@@ -152,7 +155,10 @@ impl BufferPool {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
     use std::task::Waker;
+
+    use tokio::io::ReadBuf;
 
     use super::*;
 
