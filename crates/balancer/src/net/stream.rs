@@ -22,6 +22,10 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use super::halves::{ClientIo, Halves};
 use super::rush::Rush;
 
+/// Bytes received at once on a connection that is not watched yet: most first requests are smaller, and memory for as many is filled with
+/// zeros first.
+const FIRST_BYTES: usize = 4096;
+
 /// A connection that does not block.
 #[derive(Debug)]
 pub(crate) struct ClientStream {
@@ -55,10 +59,17 @@ impl ClientStream {
         self.stays = true;
     }
 
-    /// Receives what has come on a connection that is not watched yet; pending where nothing has, and on one that is watched.
-    fn receive_now(&self, buffer: &mut ReadBuf<'_>, flags: RecvFlags) -> Poll<io::Result<usize>> {
+    /// Receives what has come on a connection that is not watched yet, `most_bytes` of it; pending where nothing has, and on one that is
+    /// watched.
+    fn receive_now(
+        &self,
+        buffer: &mut ReadBuf<'_>,
+        most_bytes: usize,
+        flags: RecvFlags,
+    ) -> Poll<io::Result<usize>> {
         let State::Apart(fd) = &self.state else { return Poll::Pending };
-        match recv(fd, buffer.initialize_unfilled(), flags) {
+        let most_bytes = most_bytes.min(buffer.remaining());
+        match recv(fd, buffer.initialize_unfilled_to(most_bytes), flags) {
             Ok((n, _)) => {
                 buffer.advance(n);
                 Poll::Ready(Ok(n))
@@ -74,7 +85,7 @@ impl ClientStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(received) = self.receive_now(buffer, RecvFlags::PEEK) {
+        if let Poll::Ready(received) = self.receive_now(buffer, usize::MAX, RecvFlags::PEEK) {
             return Poll::Ready(received);
         }
         match self.watched() {
@@ -194,7 +205,7 @@ impl AsyncRead for ClientStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Poll::Ready(received) = self.receive_now(buffer, RecvFlags::empty()) {
+        if let Poll::Ready(received) = self.receive_now(buffer, FIRST_BYTES, RecvFlags::empty()) {
             return Poll::Ready(received.map(drop));
         }
         self.poll_watched(|stream| stream.poll_read(cx, buffer))
