@@ -20,7 +20,7 @@ use crate::dispatch::AsksBackends;
 use crate::load_information::LoadPoller;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
-use crate::net::stream::Listener;
+use crate::net::listener::Listener;
 use crate::shared::FrontEndShared;
 use crate::worker::Worker;
 

@@ -5,6 +5,7 @@ pub(crate) mod buffer;
 pub(crate) mod deadline;
 pub(crate) mod halves;
 pub(crate) mod listen;
+pub(crate) mod listener;
 pub(crate) mod pace;
 pub(crate) mod places;
 pub(crate) mod proxy_header;
