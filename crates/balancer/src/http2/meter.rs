@@ -21,15 +21,16 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 
 /// Frames that ask for nothing, of which a client may send so many at once, and so many in a second. For each request, and for each piece of an
-/// answer that a back-end gave, and for each KiB of answers, it may send some more: windows, and pings by which it measures (as that of gRPC).
+/// answer that a back-end gave, and for so many bytes of answers, it may send some more: windows, and pings by which it measures (as that of
+/// gRPC). Windows may be as small as twice that.
 const MOST_IDLE_FRAMES: u64 = 1000;
 const IDLE_FRAMES_PER_S: u64 = 50;
 const PER_REQUEST: u64 = 4;
 const PER_PIECE: u64 = 3;
+const EARNING_BYTES: u64 = 128;
 /// Streams that it may reset at once, and in a second.
 pub(super) const MOST_RESETS: u64 = 1000;
 const RESETS_PER_S: u64 = 33;
-const KIB: u64 = 1 << 10;
 
 /// Tokens that are used up, and come back with time.
 struct Bucket {
@@ -120,7 +121,7 @@ impl FrameWatch {
 
     /// So many bytes were sent in all before the last ones, and so many are now.
     fn sent(&mut self, before: u64, now: u64) {
-        self.idle_frames.add(now / KIB - before / KIB);
+        self.idle_frames.add(now / EARNING_BYTES - before / EARNING_BYTES);
     }
 }
 
@@ -327,8 +328,8 @@ mod tests {
         watch.have = 0;
         watch.skip = 0;
         assert!(watch.came(&update.repeat(50), 1000));
-        watch.sent(0, 512);
-        watch.sent(512, 2048);
+        watch.sent(0, 64);
+        watch.sent(64, 2 * EARNING_BYTES);
         assert!(watch.came(&update.repeat(2), 1000));
         assert!(watch.came(&frame(HEADERS, 9), 1000));
         assert!(watch.came(&update.repeat(4), 1000) && !watch.came(&update, 1000));

@@ -183,6 +183,37 @@ fn streams_beyond_the_limit_are_refused_and_few_wait_for_a_client() {
     front_end.assert_idle();
 }
 
+/// Two updates for each 256 bytes are no flood.
+#[test]
+fn a_client_with_small_windows_gets_all() {
+    const BYTES: usize = 300_000;
+    let origin = Origin::answering(|_| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\n\r\n");
+        [head.as_bytes(), &[b'z'; BYTES]].concat()
+    });
+    let front_end = FrontEnd::new(&[origin.address], "");
+    let mut stream = TcpStream::connect(front_end.address(0)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let small = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 1, 0]);
+    stream.write_all(&[PREFACE, &small, &request(1, true)].concat()).unwrap();
+    let (mut head, mut content) = ([0; 9], Vec::new());
+    while content.len() < BYTES {
+        stream.read_exact(&mut head).unwrap();
+        let [a, b, c, kind, ..] = head;
+        let mut payload = vec![0; usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c)];
+        stream.read_exact(&mut payload).unwrap();
+        assert_ne!(kind, GOAWAY, "after {} bytes", content.len());
+        if kind == DATA && !payload.is_empty() {
+            let more = [0, a, b, c];
+            let updates = [frame(WINDOW_UPDATE, 0, 0, &more), frame(WINDOW_UPDATE, 0, 1, &more)];
+            stream.write_all(&updates.concat()).unwrap();
+            content.extend(payload);
+        }
+    }
+    assert!(content == [b'z'; BYTES]);
+}
+
 #[test]
 fn what_is_no_frame_ends_the_connection() {
     let origin = Origin::answering(echo);
