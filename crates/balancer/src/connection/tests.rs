@@ -29,7 +29,7 @@ use crate::http::response::ResponseHead;
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::mechanism::proxy::Proxy;
 use crate::mechanism::registry::Mechanisms;
-use crate::net::halves::{BackendIo, ClientIo, Halves, Input};
+use crate::net::halves::{BackendIo, ClientIo, Halves, Input, Output};
 use crate::net::proxy_protocol::ConnectionEnds;
 use crate::net::stream::ClientStream;
 use crate::passed_content::PassedContent;
@@ -54,6 +54,8 @@ impl Input for ReadHalf<&mut DuplexStream> {
         Poll::Pending
     }
 }
+
+impl Output for WriteHalf<&mut DuplexStream> {}
 
 impl Halves for Memory {
     type Input<'a> = ReadHalf<&'a mut DuplexStream>;

@@ -94,9 +94,33 @@ impl OutgoingText {
         bytes: &[u8],
         by: &mut impl BeginsStream,
     ) -> Poll<io::Result<usize>> {
+        self.poll_write_of(cx, bytes, copied, by)
+    }
+
+    /// The same of memory that is shared: content is not copied.
+    ///
+    /// # Errors
+    /// As [`Self::poll_write`].
+    pub(super) fn poll_write_shared(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &Bytes,
+        by: &mut impl BeginsStream,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_of(cx, bytes, |content| bytes.slice_ref(content), by)
+    }
+
+    /// Takes content as `keep` keeps it.
+    fn poll_write_of(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        keep: impl Fn(&[u8]) -> Bytes,
+        by: &mut impl BeginsStream,
+    ) -> Poll<io::Result<usize>> {
         let mut used = 0;
         while used < bytes.len() {
-            match self.poll_step(cx, &bytes[used..], by) {
+            match self.poll_step(cx, &bytes[used..], &keep, by) {
                 Poll::Ready(Ok(n)) => used += n,
                 // What was taken is told first; an error shows again.
                 _ if used > 0 => break,
@@ -110,6 +134,7 @@ impl OutgoingText {
         &mut self,
         cx: &mut Context<'_>,
         bytes: &[u8],
+        keep: &impl Fn(&[u8]) -> Bytes,
         by: &mut impl BeginsStream,
     ) -> Poll<io::Result<usize>> {
         match &mut self.writing {
@@ -118,7 +143,7 @@ impl OutgoingText {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 let n = ready!(poll_room(cx, body, most))?;
                 let ends = n as u64 == *left;
-                body.send_data(copied(&bytes[..n]), ends).map_err(broken)?;
+                body.send_data(keep(&bytes[..n]), ends).map_err(broken)?;
                 *left -= n as u64;
                 if ends {
                     self.writing = Writing::Over;
@@ -128,7 +153,7 @@ impl OutgoingText {
             Writing::Chunk(body, left) => {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 let n = ready!(poll_room(cx, body, most))?;
-                body.send_data(copied(&bytes[..n]), false).map_err(broken)?;
+                body.send_data(keep(&bytes[..n]), false).map_err(broken)?;
                 *left -= n as u64;
                 if *left == 0 {
                     self.end_chunk();
@@ -137,7 +162,7 @@ impl OutgoingText {
             }
             Writing::Tunnel(body) => {
                 let n = ready!(poll_room(cx, body, bytes.len()))?;
-                body.send_data(copied(&bytes[..n]), false).map_err(broken)?;
+                body.send_data(keep(&bytes[..n]), false).map_err(broken)?;
                 Poll::Ready(Ok(n))
             }
             Writing::Line(_) => {

@@ -5,12 +5,13 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use h2::Reason;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::incoming::IncomingText;
 use super::outgoing::{BeginsStream, OutgoingText};
-use crate::net::halves::Input;
+use crate::net::halves::{Input, Output};
 
 /// One end of a stream: both directions of it.
 pub(crate) trait StreamEnd: BeginsStream {
@@ -86,6 +87,16 @@ impl<E: StreamEnd + Unpin> AsyncWrite for StreamText<E> {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.get_mut().outgoing.shutdown())
+    }
+}
+
+impl<E: StreamEnd + Unpin> Output for StreamText<E> {
+    fn takes_shared(&self) -> bool {
+        true
+    }
+
+    fn poll_write_shared(&mut self, cx: &mut Context<'_>, bytes: &Bytes) -> Poll<io::Result<usize>> {
+        self.outgoing.poll_write_shared(cx, bytes, &mut self.end)
     }
 }
 

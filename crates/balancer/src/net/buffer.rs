@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use bytes::BufMut as _;
+use bytes::{BufMut as _, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Buffers that a pool keeps for later; more are given back to the allocator.
@@ -55,6 +55,16 @@ impl Buffer {
         if self.is_empty() {
             self.give_back();
         }
+    }
+
+    /// Gives what is there away, without copying, if at least half of the memory is full: the rest of it is out of use until the last who
+    /// has a part of it drops that.
+    pub(crate) fn share(&mut self) -> Option<Bytes> {
+        if 2 * self.len() < self.room() {
+            return None;
+        }
+        let start = std::mem::take(&mut self.start);
+        Some(Bytes::from_owner(SharedMemory(std::mem::take(&mut self.bytes))).slice(start..))
     }
 
     /// Puts bytes that were read before behind those that are there; false, and nothing done, when there is no room.
@@ -110,6 +120,34 @@ impl Buffer {
     }
 }
 
+thread_local! {
+    /// Memory that was shared: its last owner, of whom no thread is known, knows no pool.
+    static SHARED_BEFORE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The memory of a buffer whose content was given away.
+struct SharedMemory(Vec<u8>);
+
+impl AsRef<[u8]> for SharedMemory {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        let mut bytes = std::mem::take(&mut self.0);
+        bytes.clear();
+        // While the thread ends there is nowhere to put it.
+        let _ = SHARED_BEFORE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            if free.len() < MOST_KEPT {
+                free.push(bytes);
+            }
+        });
+    }
+}
+
 impl Drop for Buffer {
     fn drop(&mut self) {
         self.give_back();
@@ -140,7 +178,9 @@ impl BufferPool {
 
     /// Memory for a buffer, with nothing in it.
     fn lend(&self) -> Vec<u8> {
-        let kept = self.free.borrow_mut().pop();
+        let fits = |bytes: &mut Vec<u8>| bytes.capacity() == self.size_bytes;
+        let shared = || SHARED_BEFORE.with_borrow_mut(|free| free.pop_if(fits));
+        let kept = self.free.borrow_mut().pop().or_else(shared);
         kept.unwrap_or_else(|| Vec::with_capacity(self.size_bytes))
     }
 
@@ -182,6 +222,27 @@ mod tests {
         assert_eq!(pool.free.borrow().len(), 1);
         drop(buffer);
         assert_eq!(pool.free.borrow().len(), 1);
+    }
+
+    #[test]
+    fn what_is_given_away_comes_back_when_its_last_part_is_dropped() {
+        let pool = BufferPool::new(8);
+        let (mut buffer, mut other) = (pool.take(), pool.take());
+        assert!(buffer.put(b"abc") && buffer.share().is_none());
+        assert!(buffer.put(b"defg"));
+        buffer.consume(1);
+        let shared = buffer.share().unwrap();
+        assert!(buffer.is_empty() && shared == &b"bcdefg"[..]);
+        let part = shared.slice(2..4);
+        drop(shared);
+        assert!(buffer.put(b"xyz"));
+        assert_eq!((&part[..], buffer.data()), (&b"de"[..], &b"xyz"[..]));
+        let kept = || SHARED_BEFORE.with_borrow(Vec::len);
+        assert_eq!(kept(), 0);
+        drop(part);
+        assert_eq!(kept(), 1);
+        assert!(other.put(b"1") && other.data() == b"1");
+        assert_eq!(kept(), 0);
     }
 
     /// Reads nothing, and is not at its end.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,8 +11,9 @@ use std::time::Duration;
 
 use super::proxy_protocol::ConnectionEnds;
 use crate::backend::Backend;
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::tcp::ReadHalf;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 /// A connection whose two directions can be used at the same time.
 pub(crate) trait Halves {
@@ -20,7 +22,7 @@ pub(crate) trait Halves {
     where
         Self: 'a;
     /// Where its bytes go.
-    type Output<'a>: AsyncWrite + Unpin
+    type Output<'a>: Output
     where
         Self: 'a;
 
@@ -42,6 +44,24 @@ pub(crate) trait Input: AsyncRead + Unpin {
         Poll::Pending
     }
 }
+
+/// The direction in which bytes go.
+pub(crate) trait Output: AsyncWrite + Unpin {
+    /// Whether it keeps memory that it is lent with others, so that nothing is copied.
+    fn takes_shared(&self) -> bool {
+        false
+    }
+
+    /// Writes as much as it takes now; where it takes shared memory, without copying.
+    ///
+    /// # Errors
+    /// As writing.
+    fn poll_write_shared(&mut self, cx: &mut Context<'_>, bytes: &Bytes) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write(cx, bytes)
+    }
+}
+
+impl Output for WriteHalf<'_> {}
 
 impl Input for ReadHalf<'_> {
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -5,9 +5,10 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::halves::{Halves, Input};
+use super::halves::{Halves, Input, Output};
 
 /// A connection that has one state for both directions.
 pub(crate) struct SharedHalves<S>(RefCell<S>);
@@ -28,7 +29,7 @@ impl<S> SharedHalves<S> {
     }
 }
 
-impl<S: Input + AsyncWrite + 'static> Halves for SharedHalves<S> {
+impl<S: Input + Output + 'static> Halves for SharedHalves<S> {
     type Input<'a> = HalfOf<'a, S>;
     type Output<'a> = HalfOf<'a, S>;
 
@@ -80,6 +81,16 @@ impl<S: Input> Input for HalfOf<'_, S> {
 
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.borrow_mut().poll_broken(cx)
+    }
+}
+
+impl<S: Output> Output for HalfOf<'_, S> {
+    fn takes_shared(&self) -> bool {
+        self.0.borrow().takes_shared()
+    }
+
+    fn poll_write_shared(&mut self, cx: &mut Context<'_>, bytes: &Bytes) -> Poll<io::Result<usize>> {
+        self.0.borrow_mut().poll_write_shared(cx, bytes)
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-use super::halves::{ClientIo, Input};
+use super::halves::{ClientIo, Input, Output};
 use super::shared_halves::SharedHalves;
 use super::stream::ClientStream;
 
@@ -211,6 +211,8 @@ fn poll_hold(
         ready!(stream.as_mut().poll_flush(cx))?;
     }
 }
+
+impl Output for Secured {}
 
 impl AsyncWrite for Secured {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

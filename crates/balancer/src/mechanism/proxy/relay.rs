@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use plimsoll_config::{Config, ContentCoding, Limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -19,9 +20,9 @@ use crate::http::response::{BadResponse, ResponseHead};
 use crate::http::{Framing, HttpVersion};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
-use crate::net::halves::Input;
+use crate::net::halves::{Input, Output};
 use crate::net::pace::Pace;
-use crate::net::write::poll_write_all;
+use crate::net::write::{poll_write_all, poll_write_around};
 use crate::passed_content::PassedContent;
 use crate::stalling::Stalling;
 
@@ -72,6 +73,8 @@ pub(crate) struct Relay<'a> {
     content: usize,
     /// How many bytes of `response` it takes up.
     consumed: usize,
+    /// The content, where it was given away from `response`.
+    shared: Option<Bytes>,
     /// What goes out after the content.
     tail: Vec<u8>,
     /// What the client got of the content.
@@ -109,6 +112,7 @@ impl<'a> Relay<'a> {
             out,
             content: 0,
             consumed: 0,
+            shared: None,
             tail: Vec::new(),
             content_in_out: 0..0,
             content_bytes: 0,
@@ -158,13 +162,14 @@ impl<'a> Relay<'a> {
         I: Input,
         O: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
-        W: AsyncWrite + Unpin,
+        W: Output,
     {
         let mut pace = Pace::default();
         let open = !upload.is_done();
         let mut rest = RequestRest { upload, open, spoilt: false, deadline, step: config.timeouts.body };
         loop {
             self.join_small();
+            self.share(client);
             let began_ms = deadline.now_ms();
             let wait = ClientWait {
                 deadline,
@@ -223,10 +228,11 @@ impl<'a> Relay<'a> {
     where
         I: Input,
         O: AsyncWrite + Unpin,
-        W: AsyncWrite + Unpin,
+        W: Output,
     {
         let all_read = matches!(self.body, Body::Read);
-        let pieces: [&[u8]; 3] = [self.out, &self.response.data()[..self.content], &self.tail];
+        let content = if self.shared.is_some() { &[] } else { &self.response.data()[..self.content] };
+        let pieces: [&[u8]; 3] = [self.out, content, &self.tail];
         wait.set(stalling, *written);
         loop {
             let write = wait.deadline.guard(|cx| {
@@ -234,7 +240,10 @@ impl<'a> Relay<'a> {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
                 }
                 let before = *written;
-                let result = poll_write_all(cx, client, &pieces, written);
+                let result = match &self.shared {
+                    Some(shared) => poll_write_around(cx, client, (self.out, shared, &self.tail), written),
+                    None => poll_write_all(cx, client, &pieces, written),
+                };
                 let begins = all_read && !stalling.is_stalled();
                 if result.is_pending() && (begins || *written != before) {
                     if begins {
@@ -346,9 +355,19 @@ impl<'a> Relay<'a> {
         }
     }
 
+    /// Gives content that is all of `response` to a client that takes it without copying.
+    fn share(&mut self, client: &impl Output) {
+        let is_all = self.content == self.consumed && self.content == self.response.len();
+        if is_all && client.takes_shared() {
+            self.shared = self.response.share();
+            self.consumed = if self.shared.is_some() { 0 } else { self.consumed };
+        }
+    }
+
     /// All that was there has gone out.
     fn wrote(&mut self) {
         self.count_written(usize::MAX);
+        self.shared = None;
         self.response.consume(self.consumed);
         (self.content, self.consumed) = (0, 0);
         self.content_in_out = 0..0;

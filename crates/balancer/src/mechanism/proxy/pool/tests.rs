@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, ReadBuf, Sink};
 
 use super::*;
 use crate::net::deadline::Deadlines;
-use crate::net::halves::{Halves, Input};
+use crate::net::halves::{Halves, Input, Output};
 
 /// A connection on which nothing comes.
 struct Silent;
@@ -27,6 +27,8 @@ impl Input for Silent {
         Poll::Pending
     }
 }
+
+impl Output for Sink {}
 
 impl Halves for Silent {
     type Input<'a> = Self;
