@@ -29,7 +29,7 @@ use crate::http::response::ResponseHead;
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::mechanism::proxy::Proxy;
 use crate::mechanism::registry::Mechanisms;
-use crate::net::halves::{BackendIo, ClientIo, Halves, Input, Output};
+use crate::net::halves::{BackendIo, ClientIo, Halves, Input, OutputHalf};
 use crate::net::proxy_protocol::ConnectionEnds;
 use crate::net::stream::ClientStream;
 use crate::passed_content::PassedContent;
@@ -55,7 +55,7 @@ impl Input for ReadHalf<&mut DuplexStream> {
     }
 }
 
-impl Output for WriteHalf<&mut DuplexStream> {}
+impl OutputHalf for WriteHalf<&mut DuplexStream> {}
 
 impl Halves for Memory {
     type Input<'a> = ReadHalf<&'a mut DuplexStream>;

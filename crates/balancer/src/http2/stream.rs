@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::incoming::IncomingText;
 use super::outgoing::{BeginsStream, OutgoingText};
-use crate::net::halves::{Input, Output};
+use crate::net::halves::{Input, OutputHalf};
 
 /// One end of a stream: both directions of it.
 pub(crate) trait StreamEnd: BeginsStream {
@@ -90,7 +90,7 @@ impl<E: StreamEnd + Unpin> AsyncWrite for StreamText<E> {
     }
 }
 
-impl<E: StreamEnd + Unpin> Output for StreamText<E> {
+impl<E: StreamEnd + Unpin> OutputHalf for StreamText<E> {
     fn takes_shared(&self) -> bool {
         true
     }

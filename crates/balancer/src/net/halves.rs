@@ -22,7 +22,7 @@ pub(crate) trait Halves {
     where
         Self: 'a;
     /// Where its bytes go.
-    type Output<'a>: Output
+    type Output<'a>: OutputHalf
     where
         Self: 'a;
 
@@ -46,7 +46,7 @@ pub(crate) trait Input: AsyncRead + Unpin {
 }
 
 /// The direction in which bytes go.
-pub(crate) trait Output: AsyncWrite + Unpin {
+pub(crate) trait OutputHalf: AsyncWrite + Unpin {
     /// Whether it keeps memory that it is lent with others, so that nothing is copied.
     fn takes_shared(&self) -> bool {
         false
@@ -61,7 +61,7 @@ pub(crate) trait Output: AsyncWrite + Unpin {
     }
 }
 
-impl Output for WriteHalf<'_> {}
+impl OutputHalf for WriteHalf<'_> {}
 
 impl Input for ReadHalf<'_> {
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::halves::{Halves, Input, Output};
+use super::halves::{Halves, Input, OutputHalf};
 
 /// A connection that has one state for both directions.
 pub(crate) struct SharedHalves<S>(RefCell<S>);
@@ -29,7 +29,7 @@ impl<S> SharedHalves<S> {
     }
 }
 
-impl<S: Input + Output + 'static> Halves for SharedHalves<S> {
+impl<S: Input + OutputHalf + 'static> Halves for SharedHalves<S> {
     type Input<'a> = HalfOf<'a, S>;
     type Output<'a> = HalfOf<'a, S>;
 
@@ -84,7 +84,7 @@ impl<S: Input> Input for HalfOf<'_, S> {
     }
 }
 
-impl<S: Output> Output for HalfOf<'_, S> {
+impl<S: OutputHalf> OutputHalf for HalfOf<'_, S> {
     fn takes_shared(&self) -> bool {
         self.0.borrow().takes_shared()
     }

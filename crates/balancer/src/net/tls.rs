@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-use super::halves::{ClientIo, Input, Output};
+use super::halves::{ClientIo, Input, OutputHalf};
 use super::shared_halves::SharedHalves;
 use super::stream::ClientStream;
 
@@ -212,7 +212,7 @@ fn poll_hold(
     }
 }
 
-impl Output for Secured {}
+impl OutputHalf for Secured {}
 
 impl AsyncWrite for Secured {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::backend_tls::BackendTls;
-use super::halves::{BackendIo, Halves, Input, Output};
+use super::halves::{BackendIo, Halves, Input, OutputHalf};
 use super::proxy_protocol::{ConnectionEnds, header};
 use super::shared_halves::HalfOf;
 use crate::backend::Backend;
@@ -250,7 +250,7 @@ impl AsyncRead for FromBackendHalf<'_> {
     }
 }
 
-impl Output for ToBackendHalf<'_> {}
+impl OutputHalf for ToBackendHalf<'_> {}
 
 impl AsyncWrite for ToBackendHalf<'_> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
-use super::halves::Output;
+use super::halves::OutputHalf;
 
 /// The most pieces of one write.
 const MOST_PIECES: usize = 6;
@@ -53,7 +53,7 @@ pub(crate) fn poll_write_all<W: AsyncWrite + Unpin>(
 ///
 /// # Errors
 /// As [`poll_write_all`].
-pub(crate) fn poll_write_around<W: Output>(
+pub(crate) fn poll_write_around<W: OutputHalf>(
     cx: &mut Context<'_>,
     to: &mut W,
     (before, shared, behind): (&[u8], &Bytes, &[u8]),
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    impl Output for Slow {
+    impl OutputHalf for Slow {
         fn poll_write_shared(&mut self, cx: &mut Context<'_>, bytes: &Bytes) -> Poll<io::Result<usize>> {
             let n = ready!(Pin::new(&mut *self).poll_write(cx, bytes))?;
             self.shared_bytes += n;

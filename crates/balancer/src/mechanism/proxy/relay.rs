@@ -20,7 +20,7 @@ use crate::http::response::{BadResponse, ResponseHead};
 use crate::http::{Framing, HttpVersion};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
-use crate::net::halves::{Input, Output};
+use crate::net::halves::{Input, OutputHalf};
 use crate::net::pace::Pace;
 use crate::net::write::{poll_write_all, poll_write_around};
 use crate::passed_content::PassedContent;
@@ -162,7 +162,7 @@ impl<'a> Relay<'a> {
         I: Input,
         O: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
-        W: Output,
+        W: OutputHalf,
     {
         let mut pace = Pace::default();
         let open = !upload.is_done();
@@ -228,7 +228,7 @@ impl<'a> Relay<'a> {
     where
         I: Input,
         O: AsyncWrite + Unpin,
-        W: Output,
+        W: OutputHalf,
     {
         let all_read = matches!(self.body, Body::Read);
         let content = if self.shared.is_some() { &[] } else { &self.response.data()[..self.content] };
@@ -356,7 +356,7 @@ impl<'a> Relay<'a> {
     }
 
     /// Gives content that is all of `response` to a client that takes it without copying.
-    fn share(&mut self, client: &impl Output) {
+    fn share(&mut self, client: &impl OutputHalf) {
         let is_all = self.content == self.consumed && self.content == self.response.len();
         if is_all && client.takes_shared() {
             self.shared = self.response.share();

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, ReadBuf, Sink};
 
 use super::*;
 use crate::net::deadline::Deadlines;
-use crate::net::halves::{Halves, Input, Output};
+use crate::net::halves::{Halves, Input, OutputHalf};
 
 /// A connection on which nothing comes.
 struct Silent;
@@ -28,7 +28,7 @@ impl Input for Silent {
     }
 }
 
-impl Output for Sink {}
+impl OutputHalf for Sink {}
 
 impl Halves for Silent {
     type Input<'a> = Self;
