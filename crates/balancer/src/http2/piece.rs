@@ -4,38 +4,16 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 
+use crate::net::shared_memory::shared;
+
 /// The most content that is given to a stream at once: as much as fits into one record of TLS with the head of its frame.
 pub(super) const PIECE_BYTES: usize = (16 << 10) - 9;
 /// What is smaller comes from the allocator.
 const LEAST_BYTES: usize = 1 << 10;
-/// Memory that a thread keeps, in pieces: 4 MiB.
-const MOST_KEPT: usize = 256;
 
 thread_local! {
+    /// At most 4 MiB.
     static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Content in such memory.
-struct Piece(Vec<u8>);
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Drop for Piece {
-    fn drop(&mut self) {
-        let mut memory = std::mem::take(&mut self.0);
-        memory.clear();
-        // While the thread ends there is nowhere to put it.
-        let _ = FREE.try_with(|free| {
-            let mut free = free.borrow_mut();
-            if free.len() < MOST_KEPT {
-                free.push(memory);
-            }
-        });
-    }
 }
 
 /// A copy of `bytes`, at most [`PIECE_BYTES`].
@@ -46,12 +24,13 @@ pub(super) fn copied(bytes: &[u8]) -> Bytes {
     let kept = FREE.with_borrow_mut(Vec::pop);
     let mut memory = kept.unwrap_or_else(|| Vec::with_capacity(PIECE_BYTES));
     memory.extend_from_slice(bytes);
-    Bytes::from_owner(Piece(memory))
+    shared(memory, &FREE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::shared_memory::MOST_KEPT;
 
     #[test]
     fn memory_is_used_again_and_no_byte_of_before_shows() {

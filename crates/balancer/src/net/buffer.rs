@@ -11,8 +11,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{BufMut as _, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// Buffers that a pool keeps for later; more are given back to the allocator.
-const MOST_KEPT: usize = 256;
+use super::shared_memory::{MOST_KEPT, shared};
 
 /// Bytes read and not used up yet.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ impl Buffer {
             return None;
         }
         let start = std::mem::take(&mut self.start);
-        Some(Bytes::from_owner(SharedMemory(std::mem::take(&mut self.bytes))).slice(start..))
+        Some(shared(std::mem::take(&mut self.bytes), &SHARED_BEFORE).slice(start..))
     }
 
     /// Puts bytes that were read before behind those that are there; false, and nothing done, when there is no room.
@@ -121,31 +120,8 @@ impl Buffer {
 }
 
 thread_local! {
-    /// Memory that was shared: its last owner, of whom no thread is known, knows no pool.
+    /// Memory of buffers that was shared: its last owner knows no pool.
     static SHARED_BEFORE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The memory of a buffer whose content was given away.
-struct SharedMemory(Vec<u8>);
-
-impl AsRef<[u8]> for SharedMemory {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Drop for SharedMemory {
-    fn drop(&mut self) {
-        let mut bytes = std::mem::take(&mut self.0);
-        bytes.clear();
-        // While the thread ends there is nowhere to put it.
-        let _ = SHARED_BEFORE.try_with(|free| {
-            let mut free = free.borrow_mut();
-            if free.len() < MOST_KEPT {
-                free.push(bytes);
-            }
-        });
-    }
 }
 
 impl Drop for Buffer {

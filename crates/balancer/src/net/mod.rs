@@ -12,6 +12,7 @@ pub(crate) mod proxy_header;
 pub(crate) mod proxy_protocol;
 mod rush;
 pub(crate) mod shared_halves;
+pub(crate) mod shared_memory;
 pub(crate) mod stream;
 pub(crate) mod tls;
 pub(crate) mod to_backend;
