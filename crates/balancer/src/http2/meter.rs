@@ -22,7 +22,7 @@ const RST_STREAM: u8 = 3;
 
 /// Frames that ask for nothing, of which a client may send so many at once, and so many in a second. For each request, and for each piece of an
 /// answer that a back-end gave, and for so many bytes of answers, it may send some more: windows, and pings by which it measures (as that of
-/// gRPC). Windows may be as small as twice that.
+/// gRPC). A client that opens its windows twice for each 256 bytes is within that.
 const MOST_IDLE_FRAMES: u64 = 1000;
 const IDLE_FRAMES_PER_S: u64 = 50;
 const PER_REQUEST: u64 = 4;

@@ -56,8 +56,8 @@ impl Buffer {
         }
     }
 
-    /// Gives what is there away, without copying, if at least half of the memory is full: the rest of it is out of use until the last who
-    /// has a part of it drops that.
+    /// Gives away what is there without copying it, if it fills at least half of the memory. The memory is used again once all parts of what
+    /// was given away are dropped.
     pub(crate) fn share(&mut self) -> Option<Bytes> {
         if 2 * self.len() < self.room() {
             return None;

@@ -47,7 +47,7 @@ pub(crate) trait Input: AsyncRead + Unpin {
 
 /// The direction in which bytes go.
 pub(crate) trait OutputHalf: AsyncWrite + Unpin {
-    /// Whether it keeps memory that it is lent with others, so that nothing is copied.
+    /// Whether it keeps bytes by sharing their memory, in place of copying them.
     fn takes_shared(&self) -> bool {
         false
     }
