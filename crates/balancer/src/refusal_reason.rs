@@ -48,7 +48,7 @@ reasons! {
         "the request waited in the queue for `admission.queue_timeout`"
         "add back-ends, or raise `admission.limit` or `admission.queue_timeout`";
     QueueStanding "queue_standing" "503"
-        "more comes than back-ends answer: the queue has not been empty for 100 ms, so that requests wait in it for 100 ms only"
+        "more comes than back-ends answer, so that requests wait in the queue for 100 ms only"
         "add back-ends, or raise `admission.limit`";
     NoBackend "no_backend" "503"
         "no back-end takes requests: each one is down, drained, ejected or of weight 0, or has failed this request"

@@ -96,7 +96,7 @@ impl Worker {
             shared,
             index,
             deadlines,
-            responses: RefCell::new(BufferPool::new(RESPONSE_BYTES.max(head_bytes))),
+            responses: RefCell::new(BufferPool::sharing(RESPONSE_BYTES.max(head_bytes))),
             inputs: RefCell::new(BufferPool::new(INPUT_BYTES.max(head_bytes))),
             heads: Rc::default(),
             dates: RefCell::new(clock::Dates::now()),
@@ -382,8 +382,12 @@ impl Worker {
 
 /// Lends buffers of another size from now on, where the configuration asks for it.
 fn fit(pool: &RefCell<Rc<BufferPool>>, size_bytes: usize) {
-    if pool.borrow().size_bytes() != size_bytes {
-        *pool.borrow_mut() = BufferPool::new(size_bytes);
+    let resized = {
+        let pool = pool.borrow();
+        (pool.size_bytes() != size_bytes).then(|| pool.resized(size_bytes))
+    };
+    if let Some(resized) = resized {
+        *pool.borrow_mut() = resized;
     }
 }
 

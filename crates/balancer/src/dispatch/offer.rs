@@ -43,7 +43,7 @@ impl Dispatch {
             }
             Decided::Polls(candidates) => {
                 let polls_for = asks.map_or(Duration::ZERO, |asks| asks.timeout());
-                let receiver = state.senders.add(number, asks.cloned());
+                let receiver = state.senders.add(number, asks.cloned(), now);
                 let alone = state.is_alone();
                 drop(state);
                 let ticket =
@@ -58,10 +58,9 @@ impl Dispatch {
                 if state.core.waiting() <= 1 {
                     state.patience.is_empty(now);
                 }
-                // Without a back-end there is little to wait for; a limit that may grow will soon have room.
-                let briefly = state.core.view().eligible() == 0
-                    || (state.patience.is_standing(now) && !state.core.may_grow());
-                let receiver = state.senders.add(number, asks.cloned());
+                state.look(now);
+                let briefly = state.is_brief();
+                let receiver = state.senders.add(number, asks.cloned(), now);
                 let polls_for = asks.map_or(Duration::ZERO, |asks| asks.timeout());
                 let ticket = Ticket { dispatch: Arc::clone(self), number, receiver, briefly, polls_for };
                 // Time may have made room for those that waited already.
@@ -104,14 +103,22 @@ impl Dispatch {
         }
     }
 
-    /// Starts waiting requests where only time has passed: an adaptive limit may have made room. Called several times a
-    /// second.
+    /// Starts waiting requests where only time has passed: an adaptive limit may have made room. Those are refused that have
+    /// waited briefly where no more is worth while. Called several times a second.
     pub(crate) fn serve_waiting_now(self: &Arc<Self>) {
         let mut state = self.lock();
-        if state.core.waiting() > 0 {
-            let now = self.now(&mut state);
-            state.core.advance(now);
-            self.serve_waiting(state, now);
+        if state.core.waiting() == 0 {
+            return;
+        }
+        let now = self.now(&mut state);
+        state.core.advance(now);
+        state.look(now);
+        let late = if state.is_brief() { state.late(now) } else { Vec::new() };
+        let reason = state.refusal_of_waiting(true);
+        self.serve_waiting(state, now);
+        for owner in late {
+            // An owner that has gone needs no reason.
+            drop(owner.sender.send(Err(reason)));
         }
     }
 

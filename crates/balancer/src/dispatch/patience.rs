@@ -1,38 +1,130 @@
-//! Whether a request may wait long for room: in a short burst it may, not while the queue has been standing.
+//! Whether a request may wait long for room, or only briefly, because more comes than back-ends answer.
 //!
-//! A queue that empties now and then absorbs bursts, and waiting in it is worth while. One that never empties only makes
-//! each request late by its length: then all wait briefly, and what is too much is refused soon. This is the idea of
-//! CoDel (Nichols and Jacobson, "Controlling queue delay", ACM Queue 10(5), 2012), in the form for requests of Maurer,
-//! "Fail at scale", ACM Queue 13(8), 2015.
+//! ```text
+//! present = requests that wait, whose back-ends are being asked, or that are under way
+//! grows   = of the last second or two: present + refused has risen by more than an eighth of what was completed
+//!           and what is completed in 100 ms
+//! brief   = the queue has not been empty for 100 ms, and since then it grows, or a request has waited in vain;
+//!           until the queue is empty, or as a trial after 3 s, 6 s, ... 60 s
+//! ```
+//!
+//! Clients that send their next request when the last one was answered are never more than they are, however many: each waits
+//! for their number divided by the throughput, and a refusal would be worth nothing to anybody. Where requests come whether or
+//! not others were answered, and more than back-ends answer, the queue grows for as long as it may, and only makes each request
+//! late. What is too much is refused soon then. That a queue which stands is worth nothing is the idea of CoDel (Nichols and
+//! Jacobson, "Controlling queue delay", ACM Queue 10(5), 2012), in the form for requests of Maurer, "Fail at scale", ACM Queue
+//! 13(8), 2015. These tell a queue that stands from one that grows by nothing but time.
 
 use std::time::Duration;
 
 use plimsoll_policy::{Nanos, Time};
 
-/// A queue that has not been empty for longer is standing.
-const STANDING: Nanos = Nanos::from_millis(100);
-/// What a request waits at most in a standing queue, and where no back-end takes requests.
-pub(super) const BRIEF: Duration = Duration::from_millis(100);
+/// What a request waits at most where more comes than back-ends answer, and where no back-end takes requests.
+pub(super) const BRIEFLY: Nanos = Nanos::from_millis(100);
+/// The same.
+pub(super) const BRIEF: Duration = Duration::from_nanos(BRIEFLY.as_nanos());
+/// A queue that has not been empty for longer is standing; a burst may come as fast as it likes.
+const BURST: Nanos = Nanos::from_millis(100);
+/// What is compared with is at least this old.
+const LEAST_WINDOW: Nanos = Nanos::from_millis(100);
+/// What is compared with is replaced by something newer when that is so old.
+const WINDOW: Nanos = Nanos::from_secs(1);
+/// Growth by so many requests says nothing.
+const FEW: u64 = 12;
+/// From the end of patience to the first trial, and the longest such pause.
+const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(3), Nanos::from_secs(60));
 
-/// When the queue was last seen empty.
+/// Requests that the front-end has or had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Population {
+    /// Requests that wait, whose back-ends are being asked, or that are under way.
+    pub(super) present: u64,
+    /// Requests refused so far.
+    pub(super) refused: u64,
+    /// Requests that back-ends have completed so far.
+    pub(super) completed: u64,
+}
+
+impl Population {
+    /// Whether it has grown by more than chance since it was `before`, `elapsed` ago.
+    fn has_grown(self, before: Self, elapsed: Nanos) -> bool {
+        let all = |p: Self| p.present + p.refused;
+        let growth = all(self).saturating_sub(all(before));
+        let completed = self.completed.saturating_sub(before.completed);
+        let elapsed_ms = elapsed.as_nanos() / 1_000_000;
+        // growth > completed / 8 + (completed / elapsed) * 100 ms
+        growth > FEW
+            && u128::from(growth - FEW) * u128::from(elapsed_ms)
+                > u128::from(completed) * u128::from(elapsed_ms / 8 + 100)
+    }
+}
+
+/// How long requests may wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    empty_at: Time,
+    /// When the queue was last seen empty, or a trial began.
+    since: Time,
+    /// What is compared with, and what comes in its place.
+    before: [Option<(Time, Population)>; 2],
+    /// A request has waited in vain since then.
+    in_vain: bool,
+    /// When patience ended.
+    brief_from: Option<Time>,
+    /// How long it is at an end.
+    pause: Nanos,
 }
 
 impl Patience {
     pub(super) const fn new() -> Self {
-        Self { empty_at: Time::ZERO }
+        Self { since: Time::ZERO, before: [None; 2], in_vain: false, brief_from: None, pause: PAUSES.0 }
     }
 
     /// The queue is empty.
     pub(super) fn is_empty(&mut self, now: Time) {
-        self.empty_at = now;
+        *self = Self { since: now, ..Self::new() };
     }
 
-    /// Whether the queue has been standing.
-    pub(super) fn is_standing(self, now: Time) -> bool {
-        now.since(self.empty_at) > STANDING
+    /// A request has waited for as long as it may.
+    pub(super) fn waited_in_vain(&mut self) {
+        self.in_vain = true;
+    }
+
+    /// Whether requests may wait only briefly, as far as is known.
+    pub(super) fn is_brief(&self) -> bool {
+        self.brief_from.is_some()
+    }
+
+    /// Looks at the front-end's requests; to be called when one has to wait, and from time to time.
+    pub(super) fn look(&mut self, population: Population, now: Time) {
+        if let Some(from) = self.brief_from {
+            if now.since(from) >= self.pause {
+                let pause = Nanos::new(2 * self.pause.as_nanos()).min(PAUSES.1);
+                *self = Self { since: now, pause, ..Self::new() };
+            }
+            return;
+        }
+        if now.since(self.since) < BURST {
+            return;
+        }
+        let grows = self.compared(population, now);
+        if grows || self.in_vain {
+            self.brief_from = Some(now);
+        }
+    }
+
+    /// Whether there are more requests than a second or two ago, or than at the end of the burst.
+    fn compared(&mut self, population: Population, now: Time) -> bool {
+        let [first, second] = &mut self.before;
+        let (at, before) = *first.get_or_insert((now, population));
+        let elapsed = now.since(at);
+        match *second {
+            Some((later, _)) if now.since(later) >= WINDOW => {
+                self.before = [*second, Some((now, population))];
+            }
+            None if elapsed >= WINDOW => *second = Some((now, population)),
+            _ => {}
+        }
+        elapsed >= LEAST_WINDOW && population.has_grown(before, elapsed)
     }
 }
 
@@ -40,14 +132,116 @@ impl Patience {
 mod tests {
     use super::*;
 
+    /// A front-end whose back-ends complete `rate` requests a second, looked at every 10 ms.
+    struct Model {
+        patience: Patience,
+        population: Population,
+        ms: u64,
+        /// Thousandths of requests.
+        part: u64,
+    }
+
+    impl Model {
+        fn new() -> Self {
+            let (patience, population) = (Patience::new(), Population::default());
+            let mut new = Self { patience, population, ms: 1_000_000, part: 0 };
+            new.patience.is_empty(new.now());
+            new
+        }
+
+        fn now(&self) -> Time {
+            Time::from_nanos(self.ms * 1_000_000)
+        }
+
+        /// Passes this time. So many come a second beside those that come again when others are completed, and `refused` of
+        /// them are not let in.
+        fn pass(&mut self, ms: u64, rate: u64, comes: u64, refused: bool) -> bool {
+            for _ in 0..ms / 10 {
+                self.ms += 10;
+                self.part += 10 * comes;
+                let new = self.part / 1000;
+                self.part %= 1000;
+                self.population.completed += rate / 100;
+                if refused {
+                    self.population.refused += new;
+                } else {
+                    self.population.present += new;
+                }
+                let now = self.now();
+                self.patience.look(self.population, now);
+                if self.patience.is_brief() {
+                    return true;
+                }
+            }
+            false
+        }
+    }
+
     #[test]
-    fn a_queue_stands_until_it_is_seen_empty() {
-        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        let mut patience = Patience::new();
-        patience.is_empty(at(1000));
-        assert!(!patience.is_standing(at(1100)));
-        assert!(patience.is_standing(at(1101)));
-        patience.is_empty(at(1200));
-        assert!(!patience.is_standing(at(1201)));
+    fn many_clients_that_wait_for_answers_may_wait() {
+        for (clients, rate) in [(10_000, 20_000), (1000, 400), (100, 100)] {
+            let mut model = Model::new();
+            model.population.present = clients;
+            assert!(!model.pass(60_000, rate, 0, false), "{clients} clients, {rate}/s");
+        }
+    }
+
+    #[test]
+    fn a_client_that_joins_now_and_then_ends_no_patience() {
+        let mut model = Model::new();
+        assert!(!model.pass(30_000, 400, 33, false), "1,000 within 30 s");
+    }
+
+    #[test]
+    fn overload_is_noticed_within_300_ms_and_slight_overload_within_seconds() {
+        for (times_tenths, within_ms) in [(30, 300), (20, 300), (15, 500), (13, 1000)] {
+            for rate in [400, 2000, 20_000] {
+                let mut model = Model::new();
+                let beyond = rate * (times_tenths - 10) / 10;
+                assert!(model.pass(within_ms, rate, beyond, false), "{times_tenths} tenths of {rate}/s");
+            }
+        }
+    }
+
+    #[test]
+    fn overload_after_a_long_time_without_is_noticed_as_soon() {
+        let mut model = Model::new();
+        model.population.present = 1000;
+        assert!(!model.pass(60_000, 2000, 0, false));
+        assert!(model.pass(300, 2000, 4000, false));
+    }
+
+    #[test]
+    fn what_is_refused_is_growth_as_well() {
+        let mut model = Model::new();
+        assert!(model.pass(300, 2000, 4000, true));
+    }
+
+    #[test]
+    fn one_that_waits_in_vain_ends_patience() {
+        let mut model = Model::new();
+        model.population.present = 1000;
+        assert!(!model.pass(2000, 100, 0, false));
+        model.patience.waited_in_vain();
+        assert!(model.pass(10, 100, 0, false));
+    }
+
+    #[test]
+    fn patience_is_tried_again_after_longer_and_longer_pauses() {
+        let mut model = Model::new();
+        for pause_s in [3, 6, 12, 24, 48, 60, 60] {
+            assert!(model.pass(400, 400, 800, false), "overload");
+            let passes = |model: &mut Model, ms: u64| {
+                model.ms += ms;
+                let now = model.now();
+                model.patience.look(model.population, now);
+                model.patience.is_brief()
+            };
+            assert!(passes(&mut model, pause_s * 1000 - 10), "{pause_s} s");
+            assert!(!passes(&mut model, 10), "{pause_s} s");
+        }
+        let now = model.now();
+        model.patience.is_empty(now);
+        assert_eq!(model.patience.pause, PAUSES.0, "an empty queue makes all as before");
     }
 }

@@ -12,7 +12,7 @@ use plimsoll_policy::{
 use super::journal::{self, Journal};
 use super::member::Member;
 use super::part::DataPart;
-use super::patience::Patience;
+use super::patience::{BRIEFLY, Patience, Population};
 use super::waiting::{Senders, WaitingOwner};
 use crate::refusal_reason::RefusalReason;
 use plimsoll_observe::Reason;
@@ -115,13 +115,58 @@ pub(super) enum Decided {
 
 impl<A> State<A> {
     /// Why a request is refused whose time in the queue is over; it was brief or not.
-    pub(super) fn refusal_of_waiting(&self, briefly: bool) -> RefusalReason {
+    pub(super) fn refusal_of_waiting(&mut self, briefly: bool) -> RefusalReason {
+        let reason = self.reason_after_waiting(briefly);
+        if reason == RefusalReason::QueueTimeout {
+            self.patience.waited_in_vain();
+        }
+        reason
+    }
+
+    fn reason_after_waiting(&self, briefly: bool) -> RefusalReason {
         match self.core.view().eligible() {
             0 => self.nobody(),
             _ if self.core.view().all_full() => RefusalReason::BackendRequests,
             _ if briefly => RefusalReason::QueueStanding,
             _ => RefusalReason::QueueTimeout,
         }
+    }
+
+    /// Looks whether requests may wait for long.
+    pub(super) fn look(&mut self, now: Time) {
+        let (core, counts) = (&self.core, &self.counts);
+        let load = core.view().total_own_load();
+        let population = Population {
+            present: (core.waiting() + self.polled.len()) as u64 + load,
+            refused: counts.refused,
+            completed: counts.assigned.saturating_sub(load),
+        };
+        self.patience.look(population, now);
+    }
+
+    /// Whether requests may wait only briefly. Without a back-end there is little to wait for; a limit that may grow will soon
+    /// have room.
+    pub(super) fn is_brief(&self) -> bool {
+        self.core.view().eligible() == 0 || (self.patience.is_brief() && !self.core.may_grow())
+    }
+
+    /// Removes those that have waited briefly from the queue.
+    pub(super) fn late(&mut self, now: Time) -> Vec<WaitingOwner<A>> {
+        let mut late = Vec::new();
+        while let Some((number, since)) = self.longest_waiting()
+            && now.since(since) >= BRIEFLY
+        {
+            late.extend(self.senders.take(number));
+            self.core.give_up(number, now);
+            self.counts.refused += 1;
+        }
+        late
+    }
+
+    /// The next one to leave the queue, and since when it waits.
+    fn longest_waiting(&self) -> Option<(u64, Time)> {
+        let number = self.core.waiting_requests().next()?.request.number;
+        Some((number, self.senders.since(number)?))
     }
 
     /// Why a request is refused that the core rejects now.

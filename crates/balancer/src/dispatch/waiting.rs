@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use plimsoll_policy::Time;
 use tokio::sync::oneshot;
 
 use super::asks::AsksBackends;
@@ -16,6 +17,8 @@ pub(super) struct WaitingOwner<A> {
     pub(super) sender: Sender<A>,
     /// What asks back-ends for it.
     pub(super) asks: Option<Arc<dyn AsksBackends>>,
+    /// Since when it waits.
+    pub(super) since: Time,
 }
 
 /// By the number of the request.
@@ -32,14 +35,20 @@ impl<A> Senders<A> {
         &mut self,
         number: u64,
         asks: Option<Arc<dyn AsksBackends>>,
+        since: Time,
     ) -> oneshot::Receiver<Result<A, RefusalReason>> {
         let (sender, receiver) = oneshot::channel();
-        self.0.insert(number, WaitingOwner { sender, asks });
+        self.0.insert(number, WaitingOwner { sender, asks, since });
         receiver
     }
 
     pub(super) fn take(&mut self, number: u64) -> Option<WaitingOwner<A>> {
         self.0.remove(&number)
+    }
+
+    /// Since when the owner of this request waits.
+    pub(super) fn since(&self, number: u64) -> Option<Time> {
+        Some(self.0.get(&number)?.since)
     }
 
     /// What asks back-ends for this request.

@@ -19,10 +19,12 @@ const HEAD_BYTES: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
 
 /// Frames that ask for nothing, of which a client may send so many at once, and so many in a second. For each request, and for each piece of an
-/// answer that a back-end gave, and for so many bytes of answers, it may send some more: windows, and pings by which it measures (as that of
-/// gRPC). A client that opens its windows twice for each 256 bytes is within that.
+/// answer that a back-end gave, it may send some more. So many bytes that were sent to it earn one that opens a window, or a ping by which it
+/// measures (as that of gRPC), and nothing else. A client that opens its windows twice for each 256 bytes is within that.
 const MOST_IDLE_FRAMES: u64 = 1000;
 const IDLE_FRAMES_PER_S: u64 = 50;
 const PER_REQUEST: u64 = 4;
@@ -69,6 +71,8 @@ struct FrameWatch {
     head: [u8; HEAD_BYTES],
     have: usize,
     idle_frames: Bucket,
+    /// Frames that what was sent has earned.
+    earned: u64,
     resets: Bucket,
 }
 
@@ -79,6 +83,7 @@ impl FrameWatch {
             head: [0; HEAD_BYTES],
             have: 0,
             idle_frames: Bucket::full(MOST_IDLE_FRAMES, IDLE_FRAMES_PER_S, now_ms),
+            earned: 0,
             resets: Bucket::full(MOST_RESETS, RESETS_PER_S, now_ms),
         }
     }
@@ -115,13 +120,18 @@ impl FrameWatch {
             }
             DATA if length > 0 => true,
             RST_STREAM => self.resets.take(now_ms),
+            PING | WINDOW_UPDATE if self.earned > 0 => {
+                self.earned -= 1;
+                true
+            }
             _ => self.idle_frames.take(now_ms),
         }
     }
 
     /// So many bytes were sent in all before the last ones, and so many are now.
     fn sent(&mut self, before: u64, now: u64) {
-        self.idle_frames.add(now / EARNING_BYTES - before / EARNING_BYTES);
+        let earned = now / EARNING_BYTES - before / EARNING_BYTES;
+        self.earned = (self.earned + earned).min(MOST_IDLE_FRAMES);
     }
 }
 
@@ -304,7 +314,6 @@ mod tests {
 
     #[test]
     fn frames_that_ask_for_nothing_are_bounded() {
-        const PING: u8 = 6;
         for piece in [1, 7, 17] {
             // The piece with the frame too many may begin before it.
             for (kind, length) in [(PING, 8), (RST_STREAM, 4)] {
@@ -319,7 +328,6 @@ mod tests {
 
     #[test]
     fn time_requests_and_answers_earn_more() {
-        const WINDOW_UPDATE: u8 = 8;
         let mut watch = FrameWatch::new(0);
         watch.skip = 0;
         let update = frame(WINDOW_UPDATE, 4);
@@ -328,10 +336,23 @@ mod tests {
         watch.have = 0;
         watch.skip = 0;
         assert!(watch.came(&update.repeat(50), 1000));
-        watch.sent(0, 64);
-        watch.sent(64, 2 * EARNING_BYTES);
-        assert!(watch.came(&update.repeat(2), 1000));
+        watch.sent(0, EARNING_BYTES / 2);
+        watch.sent(EARNING_BYTES / 2, 2 * EARNING_BYTES);
+        assert!(watch.came(&[update.clone(), frame(PING, 8)].concat(), 1000));
         assert!(watch.came(&frame(HEADERS, 9), 1000));
         assert!(watch.came(&update.repeat(4), 1000) && !watch.came(&update, 1000));
+    }
+
+    #[test]
+    fn what_is_sent_earns_frames_that_answer_it_and_no_others() {
+        const SETTINGS: u8 = 4;
+        for (kind, length, taken) in [(WINDOW_UPDATE, 4, 2000), (PING, 8, 2000), (SETTINGS, 6, 1000)] {
+            let mut watch = FrameWatch::new(0);
+            watch.skip = 0;
+            watch.sent(0, 5000 * EARNING_BYTES);
+            let frame = frame(kind, length);
+            assert!(watch.came(&frame.repeat(taken), 0), "{kind}");
+            assert!(!watch.came(&frame, 0), "{kind}: what is earned is bounded");
+        }
     }
 }

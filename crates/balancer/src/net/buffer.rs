@@ -56,14 +56,14 @@ impl Buffer {
         }
     }
 
-    /// Gives away what is there without copying it, if it fills at least half of the memory. The memory is used again once all parts of what
-    /// was given away are dropped.
-    pub(crate) fn share(&mut self) -> Option<Bytes> {
-        if 2 * self.len() < self.room() {
+    /// Gives the first `n` bytes away without copying them, if they fill at least half of the memory and the pool is one for that; what is
+    /// behind them is used up, too. The memory is used again once all parts of what was given away are dropped.
+    pub(crate) fn share(&mut self, n: usize) -> Option<Bytes> {
+        if !self.pool.shares || 2 * n < self.room() {
             return None;
         }
         let start = std::mem::take(&mut self.start);
-        Some(shared(std::mem::take(&mut self.bytes), &SHARED_BEFORE).slice(start..))
+        Some(shared(std::mem::take(&mut self.bytes), &SHARED_BEFORE).slice(start..start + n))
     }
 
     /// Puts bytes that were read before behind those that are there; false, and nothing done, when there is no room.
@@ -130,16 +130,29 @@ impl Drop for Buffer {
     }
 }
 
-/// Lends memory for buffers of one size; what was given back last goes out first, while it is still in the CPU's cache.
+/// Lends memory for buffers of one size. What buffers gave back last goes out first, while it is still in the CPU's cache; then what was
+/// shared.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     size_bytes: usize,
+    /// Whether its buffers give memory away. No two such pools of a thread are in use at a time.
+    shares: bool,
     free: RefCell<Vec<Vec<u8>>>,
 }
 
 impl BufferPool {
     pub(crate) fn new(size_bytes: usize) -> Rc<Self> {
-        Rc::new(Self { size_bytes, free: RefCell::default() })
+        Rc::new(Self { size_bytes, shares: false, free: RefCell::default() })
+    }
+
+    /// One whose buffers [share](Buffer::share) their memory.
+    pub(crate) fn sharing(size_bytes: usize) -> Rc<Self> {
+        Rc::new(Self { size_bytes, shares: true, free: RefCell::default() })
+    }
+
+    /// One of the same kind, for buffers of this size.
+    pub(crate) fn resized(&self, size_bytes: usize) -> Rc<Self> {
+        Rc::new(Self { size_bytes, shares: self.shares, free: RefCell::default() })
     }
 
     /// Bytes of each buffer.
@@ -154,10 +167,15 @@ impl BufferPool {
 
     /// Memory for a buffer, with nothing in it.
     fn lend(&self) -> Vec<u8> {
-        let fits = |bytes: &mut Vec<u8>| bytes.capacity() == self.size_bytes;
-        let shared = || SHARED_BEFORE.with_borrow_mut(|free| free.pop_if(fits));
-        let kept = self.free.borrow_mut().pop().or_else(shared);
+        let kept = self.free.borrow_mut().pop().or_else(|| self.shared_before());
         kept.unwrap_or_else(|| Vec::with_capacity(self.size_bytes))
+    }
+
+    /// Memory that was shared. What has another size is from before a reload, and dropped.
+    fn shared_before(&self) -> Option<Vec<u8>> {
+        let fits = |bytes: &Vec<u8>| bytes.capacity() == self.size_bytes;
+        let take = |free: &mut Vec<Vec<u8>>| std::iter::from_fn(|| free.pop()).find(fits);
+        SHARED_BEFORE.with_borrow_mut(|free| if self.shares { take(free) } else { None })
     }
 
     fn take_back(&self, mut bytes: Vec<u8>) {
@@ -202,12 +220,13 @@ mod tests {
 
     #[test]
     fn what_is_given_away_comes_back_when_its_last_part_is_dropped() {
-        let pool = BufferPool::new(8);
-        let (mut buffer, mut other) = (pool.take(), pool.take());
-        assert!(buffer.put(b"abc") && buffer.share().is_none());
-        assert!(buffer.put(b"defg"));
+        let (pool, another) = (BufferPool::sharing(8), BufferPool::new(8));
+        let (mut buffer, mut other, mut apart) = (pool.take(), pool.take(), another.take());
+        assert!(buffer.put(b"abcde") && buffer.share(3).is_none());
+        assert!(apart.put(b"abcdefg") && apart.share(7).is_none());
+        assert!(buffer.put(b"fg!"));
         buffer.consume(1);
-        let shared = buffer.share().unwrap();
+        let shared = buffer.share(6).unwrap();
         assert!(buffer.is_empty() && shared[..] == b"bcdefg"[..]);
         let part = shared.slice(2..4);
         drop(shared);
@@ -217,8 +236,23 @@ mod tests {
         assert_eq!(kept(), 0);
         drop(part);
         assert_eq!(kept(), 1);
+        assert!(another.take().put(b"1"));
+        assert_eq!(kept(), 1);
         assert!(other.put(b"1") && other.data() == b"1");
         assert_eq!(kept(), 0);
+    }
+
+    #[test]
+    fn memory_of_another_size_that_was_shared_goes() {
+        let before = BufferPool::sharing(16);
+        let (mut buffer, mut other) = (before.take(), before.take());
+        assert!(buffer.put(&[b'a'; 16]) && other.put(&[b'a'; 16]));
+        drop((buffer.share(16), other.share(16)));
+        let kept = || SHARED_BEFORE.with_borrow(Vec::len);
+        assert_eq!(kept(), 2);
+        let mut small = before.resized(8).take();
+        assert!(small.put(b"12345678") && small.share(8).is_some());
+        assert_eq!(kept(), 1, "that of the new size");
     }
 
     /// Reads nothing, and is not at its end.

@@ -19,8 +19,8 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::halves::{ClientIo, Halves};
 
-/// Bytes received at once on a connection that is not watched yet: most first requests are smaller, and memory for as many is filled with
-/// zeros first.
+/// At most so many bytes are received at once on a connection that is not watched yet: that much memory is filled with zeros first, and most
+/// first requests are smaller.
 const FIRST_BYTES: usize = 4096;
 
 /// A connection that does not block.
@@ -62,7 +62,7 @@ impl ClientStream {
         self.stays = true;
     }
 
-    /// Receives what has come on a connection that is not watched yet, `most_bytes` of it; pending where nothing has, and on one that is
+    /// Receives what has come on a connection that is not watched yet, at most `most_bytes` of it; pending where nothing has, and on one that is
     /// watched.
     fn receive_now(
         &self,

@@ -17,8 +17,8 @@ fn a_good_file_is_summed_up() {
         "lard_r: t_low = 25, t_high = 65, k_s = 20, max_targets = 1000000",
         "shadow policy   weighted_round_robin",
         // (3 - 1) * 65 + 25 - 1 with weights 1 and 2.
-        "at most 154 requests while all back-ends are up (t_low = 25, t_high = 65), more when they are not overloaded; 1024 may \
-         wait for 1 s",
+        "at most 154 requests while all back-ends are up (t_low = 25, t_high = 65), more when they are not overloaded; 16384 may \
+         wait for 10 s",
         "127.0.0.1:9090, without a token",
         "access.log, JSON lines",
         "decisions, at most 16 files of 64 MiB",

@@ -19,10 +19,10 @@ keys! {
         "limit" limit: AdmissionLimitConfig =
             Is("adaptive"), ChoiceOrInteger { words: &["adaptive", "lard", "none"], min: 1, max: 1_000_000_000_000 };
         /// Requests that may wait for room; further ones are refused.
-        "queue" queue: usize = Is("1024"), Integer { min: 0, max: 1_000_000 };
-        /// How long a request waits at most; with 0 none waits. While back-ends are overloaded and the queue has not been
-        /// empty for 100 ms, and while there is no back-end, it waits for 100 ms at most.
-        "queue_timeout" queue_timeout: Duration = Is("1s"), DurationOrZero;
+        "queue" queue: usize = Is("16384"), Integer { min: 0, max: 1_000_000 };
+        /// How long a request waits at most; with 0 none waits. While there is no back-end, and while more requests come than
+        /// overloaded back-ends answer, it waits for 100 ms at most.
+        "queue_timeout" queue_timeout: Duration = Is("10s"), DurationOrZero;
         /// What a refused client is told to wait, rounded up to whole seconds.
         "retry_after" retry_after_s: u32 = Is("1s"), KeyKind::Duration => WholeSeconds;
     }

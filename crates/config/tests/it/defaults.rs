@@ -23,8 +23,8 @@ fn the_least_configuration_has_the_documented_defaults() {
     assert_eq!((c.policy.cache_bytes, c.policy.cache.name), (32 << 20, "gds"));
     assert!(c.shadow.is_none() && c.access_log.is_none() && c.decision_log.is_none());
     assert_eq!((c.target.key.clone(), c.target.sizes), (TargetKey::PathQuery, 1_000_000));
-    assert_eq!((c.admission.limit, c.admission.queue), (AdmissionLimitConfig::Adaptive, 1024));
-    assert_eq!((c.admission.queue_timeout, c.admission.retry_after_s), (Duration::from_secs(1), 1));
+    assert_eq!((c.admission.limit, c.admission.queue), (AdmissionLimitConfig::Adaptive, 16_384));
+    assert_eq!((c.admission.queue_timeout, c.admission.retry_after_s), (Duration::from_secs(10), 1));
     let probe = HealthProbe::Http { path: "/".into(), host: None, status_min: 200, status_max: 499 };
     let with_path = parse(&format!("{LEAST}[health]\npath = \"/health\"\n")).health.probe;
     assert!(matches!(with_path, HealthProbe::Http { status_max: 399, .. }));

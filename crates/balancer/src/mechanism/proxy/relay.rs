@@ -355,11 +355,10 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Gives content that is all of `response` to a client that takes it without copying.
+    /// Gives content to a client that takes it without copying, where nothing that is to be kept stands behind it.
     fn share(&mut self, client: &impl OutputHalf) {
-        let is_all = self.content == self.consumed && self.content == self.response.len();
-        if is_all && client.takes_shared() {
-            self.shared = self.response.share();
+        if self.consumed == self.response.len() && client.takes_shared() {
+            self.shared = self.response.share(self.content);
             self.consumed = if self.shared.is_some() { 0 } else { self.consumed };
         }
     }

@@ -162,16 +162,25 @@ fn a_queue_that_is_full_and_one_that_is_too_slow() {
 }
 
 #[test]
-fn a_queue_that_has_been_standing() {
+fn a_queue_that_only_grows() {
     let origin = Origin::scripted(by_path);
-    let (rig, _first) = occupied(&origin, 5, "1h");
-    let mut second = rig.client();
-    second.send(get("/"));
-    rig.metrics_once(|m| m.get("plimsoll_requests_waiting") == 1.0);
-    // The queue stands once it has not been empty for 100 ms.
-    pace(Duration::from_millis(150), Why::TimeIsUp);
-    assert_eq!(rig.client().get("/").status(), 503);
-    counts(&rig, "queue_standing", &mut 0.0);
+    let (rig, _first) = occupied(&origin, 100, "1h");
+    let mut waiting: Vec<Client> = (0..5).map(|_| rig.client()).collect();
+    waiting.iter_mut().for_each(|client| assert!(client.send(get("/"))));
+    // A burst may wait, however long the queue then stands.
+    pace(Duration::from_millis(500), Why::TimeIsUp);
+    rig.metrics_once(|m| m.get("plimsoll_requests_waiting") == 5.0);
+    for _ in 0..40 {
+        let mut client = rig.client();
+        client.send(get("/"));
+        waiting.push(client);
+        pace(Duration::from_millis(10), Why::TimeIsUp);
+    }
+    for client in &mut waiting {
+        assert_eq!(client.response("GET").status(), 503);
+    }
+    let m = rig.metrics_once(|m| m.sum("plimsoll_refusals_total", "") == 45.0);
+    assert_eq!(m.get("plimsoll_refusals_total{reason=\"queue_standing\"}"), 45.0);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn streams_beyond_the_limit_are_refused_and_few_wait_for_a_client() {
     let heard = attack(front_end.address(0), frames, Duration::from_secs(5));
     assert!(heard.answers <= 10 && origin.take().len() <= 10, "{}", heard.answers);
     front_end.assert_idle();
-    // One byte at a time: it is answered as any slow client is.
+    // One byte at a time: what is sent does not earn that many windows.
     let tiny = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 1]);
     let updates = (0..20_000).map(|n| frame(WINDOW_UPDATE, 0, 2 * (n % 10) + 1, &[0, 0, 0, 1]));
     let frames = std::iter::once(tiny).chain(streams().take(10).map(|n| request(n, true))).chain(updates);

@@ -5,7 +5,7 @@ use plimsoll_testbed::load::{ClosedLoop, LoadSummary, Req, closed_loop};
 
 use super::processes::{FrontEnd, Origin, run};
 
-/// More than the front-end lets in (219) and lets wait (1,024).
+/// More than the front-end lets in (219) and the back-ends answer within the 10 s that a request may wait.
 const MANY: usize = 3000;
 /// No more than it lets in.
 const FEW: usize = 128;
