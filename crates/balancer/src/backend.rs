@@ -1,6 +1,7 @@
 //! The state of a back-end that all workers share.
 
 mod condition;
+pub(crate) mod kept_places;
 pub(crate) mod signs;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
 use self::condition::BackendCondition;
+use self::kept_places::{KeptPlaces, Starving};
 use crate::ejection::{EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
@@ -65,6 +67,8 @@ pub(crate) struct Backend {
     /// Shared with the back-ends of this name at the same address, which a reload put another in the place of: what is
     /// under way on those tells of this one, too.
     condition: Arc<BackendCondition>,
+    /// Whether connections that are kept take the places of others; shared like `condition`.
+    pub(crate) kept_places: Arc<KeptPlaces>,
     /// What its agent has counted, as it last told; shared like `counts`.
     agent_counts: Arc<Mutex<Option<AgentCounts>>>,
     /// No longer configured, so its connections are not kept.
@@ -101,6 +105,7 @@ impl Backend {
             max_requests: None,
             waiting: AtomicU32::new(0),
             condition: Arc::new(BackendCondition::new(address.is_ok())),
+            kept_places: Arc::default(),
             address,
             agent_counts: Arc::default(),
             retired: AtomicBool::new(false),
@@ -151,7 +156,8 @@ impl Backend {
         if earlier.is_retired() || earlier.address.is_ok() && earlier.address != this.address {
             return this;
         }
-        Self { condition: Arc::clone(&earlier.condition), ..this }
+        let kept_places = Arc::clone(&earlier.kept_places);
+        Self { condition: Arc::clone(&earlier.condition), kept_places, ..this }
     }
 
     /// What its agent has counted, if it has told.
@@ -223,6 +229,16 @@ impl Backend {
     /// Within which time it must answer to come back, while it is ejected because it is slow.
     pub(crate) fn slow_limit(&self) -> Option<Duration> {
         self.tracker().ejection.slow_limit()
+    }
+
+    /// It has answered one that starved. Learns from that whether connections to it are kept, if it was `soon` after one was closed.
+    pub(crate) fn starves_no_more(&self, starving: Starving, soon: Duration) {
+        if let Some(none_kept) = starving.answered(soon) {
+            tracing::info!(
+                backend = &*self.name,
+                "it serves so many connections at once and no more: for {none_kept:?} none is kept for a next request"
+            );
+        }
     }
 
     /// The times to the first byte of its answers so far, by bucket.

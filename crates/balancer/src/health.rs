@@ -28,6 +28,10 @@ const MOST_EXCUSED: u32 = 8;
 /// behind a long request; further checks beside it would only wait there, too.
 const LATE: Duration = Duration::from_secs(5);
 
+/// A check that is answered so soon after a kept connection was closed for it has got that one's place: there may be a pause between two
+/// checks, and the first answer is one that came too late.
+const SOON_FOR_CHECKS: Duration = Duration::from_secs(1);
+
 /// A check under way.
 type CheckUnderWay = Pin<Box<dyn Future<Output = Result<(), BadCheck>> + Send>>;
 
@@ -37,6 +41,7 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
     let mut settled = true;
     let mut excused = 0;
     let mut late = None;
+    let mut starving = None;
     // The first checks of many back-ends do not all happen at once.
     let first = pool.config.load().health.interval.mul_f64(rng.unit());
     tokio::time::sleep(first).await;
@@ -60,6 +65,9 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
                     excused = 0;
                     backend.set_blocked(false);
                     pool.good_sign(&backend);
+                    if let Some(starving) = starving.take() {
+                        backend.starves_no_more(starving, SOON_FOR_CHECKS);
+                    }
                 }
                 Err(error) if local => tracing::warn!(backend = &*backend.name, %error, "cannot check"),
                 // A busy back-end may queue the check while it answers others; that is no failure.
@@ -67,11 +75,16 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
                     if answers != backend.answers() && (probe.is_guess() || excused < MOST_EXCUSED) =>
                 {
                     excused += 1;
+                    starving = None;
                     backend.set_blocked(false);
                 }
                 Err(why) => {
                     excused = 0;
-                    backend.set_blocked(matches!(why, BadCheck::TimedOut(_)));
+                    let blocked = matches!(why, BadCheck::TimedOut(_));
+                    backend.set_blocked(blocked);
+                    let wait_ms = u64::try_from(config.health.timeout.as_millis()).unwrap_or(u64::MAX);
+                    let waited = || starving.or_else(|| backend.kept_places.waited(wait_ms));
+                    starving = blocked.then(waited).flatten();
                     pool.bad_sign(&backend, why, why.is_doubtful(probe));
                 }
             }

@@ -49,6 +49,13 @@ pub(crate) fn wait(timeout: Duration, on_trial: bool) -> Duration {
     if on_trial { timeout.min(LONGEST_WAIT) } else { timeout }
 }
 
+/// There is an answer: a trial does not take as long as the client takes it.
+pub(crate) fn answered(trial: &mut Option<BackendTrial>) {
+    if let Some(trial) = trial.take() {
+        trial.end(TrialEnd::Answered);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use plimsoll_config::{Config, EjectionConfig};

@@ -382,13 +382,7 @@ impl Worker {
 
 /// Lends buffers of another size from now on, where the configuration asks for it.
 fn fit(pool: &RefCell<Rc<BufferPool>>, size_bytes: usize) {
-    let resized = {
-        let pool = pool.borrow();
-        (pool.size_bytes() != size_bytes).then(|| pool.resized(size_bytes))
-    };
-    if let Some(resized) = resized {
-        *pool.borrow_mut() = resized;
-    }
+    pool.replace_with(|pool| pool.resized(size_bytes));
 }
 
 impl TlsHandshakes for Worker {

@@ -150,14 +150,12 @@ impl BufferPool {
         Rc::new(Self { size_bytes, shares: true, free: RefCell::default() })
     }
 
-    /// One of the same kind, for buffers of this size.
-    pub(crate) fn resized(&self, size_bytes: usize) -> Rc<Self> {
+    /// The same, or one of the same kind where its buffers have another size than this.
+    pub(crate) fn resized(self: &Rc<Self>, size_bytes: usize) -> Rc<Self> {
+        if size_bytes == self.size_bytes {
+            return Rc::clone(self);
+        }
         Rc::new(Self { size_bytes, shares: self.shares, free: RefCell::default() })
-    }
-
-    /// Bytes of each buffer.
-    pub(crate) fn size_bytes(&self) -> usize {
-        self.size_bytes
     }
 
     /// An empty buffer.

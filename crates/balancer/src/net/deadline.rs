@@ -4,13 +4,13 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
-use crate::backend::Backend;
+pub(crate) use super::fired::Fired;
+use super::watched_backend::WatchedBackend;
 
 /// How often deadlines are looked at, and so how late one may fire.
 pub(crate) const SWEEP: Duration = Duration::from_millis(50);
@@ -21,41 +21,6 @@ const ROOM_AFTER_MS: u64 = 300;
 /// To make room, one of so many connections without a request is ended at once, and at most this many.
 const ROOM_SHARE: usize = 64;
 const MOST_ROOM: usize = 32;
-
-/// Why a wait ended before what was waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fired {
-    /// The time is over.
-    TimedOut,
-    /// The back-end that was watched is down.
-    BackendDown,
-    /// It is in doubt, and takes no requests.
-    InDoubt,
-    /// The front-end stops and does not wait any longer.
-    Stopped,
-    /// Another client needs the connection's place.
-    MadeRoom,
-}
-
-/// A back-end of which is to be known when it goes down.
-#[derive(Debug)]
-pub(crate) struct WatchedBackend {
-    pub(crate) backend: Arc<Backend>,
-    /// How often it had turned.
-    pub(crate) turns: u32,
-    /// How often it had ceased to take requests because it is in doubt, if that is to be known as well.
-    pub(crate) lapses: Option<u32>,
-}
-
-impl WatchedBackend {
-    /// Why it is not to be waited for any longer.
-    fn lost(&self) -> Option<Fired> {
-        if self.backend.went_down_since(self.turns) {
-            return Some(Fired::BackendDown);
-        }
-        self.lapses.filter(|&before| self.backend.lapses() != before).map(|_| Fired::InDoubt)
-    }
-}
 
 #[derive(Debug, Default)]
 struct DeadlineEntry {
@@ -108,8 +73,11 @@ impl Deadlines {
             entry.due_ms = entry.due_ms.saturating_add(late_ms);
             if entry.due_ms <= now_ms {
                 entry.fire(Fired::TimedOut);
-            } else if let Some(why) = entry.watched.as_ref().and_then(WatchedBackend::lost) {
-                entry.fire(why);
+            } else if let Some(watched) = &mut entry.watched {
+                watched.waits(now_ms);
+                if let Some(why) = watched.lost() {
+                    entry.fire(why);
+                }
             }
         }
     }
@@ -266,11 +234,13 @@ impl Deadline {
         }
     }
 
-    /// Watches no back-end any longer.
-    pub(crate) fn unwatch(&self) {
+    /// Watches no back-end any longer, which has answered or not.
+    pub(crate) fn unwatch(&self, answered: bool) {
         let mut entries = self.all.entries.borrow_mut();
         let entry = &mut entries[self.key];
-        entry.watched = None;
+        if let Some(watched) = entry.watched.take().filter(|_| answered) {
+            watched.answered(self.all.now_ms.get());
+        }
         if matches!(entry.fired, Some(Fired::BackendDown | Fired::InDoubt)) {
             entry.fired = None;
         }

@@ -3,6 +3,7 @@
 pub(crate) mod backend_tls;
 pub(crate) mod buffer;
 pub(crate) mod deadline;
+mod fired;
 pub(crate) mod halves;
 pub(crate) mod listen;
 pub(crate) mod listener;
@@ -16,6 +17,7 @@ pub(crate) mod shared_memory;
 pub(crate) mod stream;
 pub(crate) mod tls;
 pub(crate) mod to_backend;
+pub(crate) mod watched_backend;
 pub(crate) mod write;
 
 /// Whether a connection failed for lack of files, memory or ports on this machine: no fault of the peer.

@@ -11,6 +11,7 @@ mod connections;
 mod doubt;
 mod ejection;
 mod failures;
+mod few_places;
 mod fields;
 mod http2;
 mod mutations;

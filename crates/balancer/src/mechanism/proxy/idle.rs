@@ -12,6 +12,8 @@ use crate::net::proxy_protocol::ConnectionEnds;
 pub(crate) struct BackendConnection<B> {
     pub(crate) stream: B,
     pub(crate) backend: Arc<Backend>,
+    /// No request was answered on it yet.
+    pub(crate) is_new: bool,
     /// Whose connection it was said to be for: it is for requests on that one alone.
     pub(super) client: Option<Box<ConnectionEnds>>,
     pub(super) _permit: OwnedSemaphorePermit,

@@ -18,8 +18,10 @@ mod tunnel;
 mod upload;
 
 use std::convert::Infallible;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use plimsoll_config::{Config, ProxyProtocol};
 use plimsoll_datapath::privileges::RunUser;
@@ -164,7 +166,16 @@ impl<B: BackendIo> Proxy<B> {
             return Ok((connection, care == KeptFor::Repeatable));
         }
         let wait = trial::wait(request.config.timeouts.connect, on_trial);
-        let opened = self.pool.connect(backend, client, wait).await;
+        let mut answers = backend.answers();
+        let mut opened = self.pool.connect(backend, client, wait).await;
+        // It answers others, and its queue of connections is full: with nowhere else to go, the request waits for a place there.
+        let patience = request.config.admission.queue_timeout;
+        let asked = Instant::now();
+        while !request.more && is_full(&opened) && backend.answers() != answers && asked.elapsed() < patience
+        {
+            answers = backend.answers();
+            opened = self.pool.connect(backend, client, wait).await;
+        }
         let opened = opened.map_err(|why| match why {
             NoConnection::Limit => Failure::NoPlace,
             NoConnection::Failed(error) => Failure::Unreachable(error),
@@ -174,4 +185,9 @@ impl<B: BackendIo> Proxy<B> {
         }
         Ok((opened, false))
     }
+}
+
+/// Whether a back-end lets no connection in, for now: the system says nothing else where its queue is full.
+fn is_full<B>(opened: &Result<BackendConnection<B>, NoConnection>) -> bool {
+    matches!(opened, Err(NoConnection::Failed(error)) if error.kind() == io::ErrorKind::TimedOut)
 }

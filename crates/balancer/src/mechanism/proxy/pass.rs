@@ -17,7 +17,6 @@ use super::relay_failed::RelayFailed;
 use super::tunnel::ByteTunnel;
 use super::upload::{Upload, UploadFailed};
 use crate::accepted::Accepted;
-use crate::ejection::TrialEnd;
 use crate::http::coding::ResponseCompression;
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::RequestHead;
@@ -27,13 +26,14 @@ use crate::http2;
 use crate::load_information::HeaderLoads;
 use crate::mechanism::carry::{Answered, Failure};
 use crate::net::buffer::Buffer;
-use crate::net::deadline::{Deadline, Fired, WatchedBackend};
+use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::{Halves, Input};
 use crate::net::pace::Pace;
+use crate::net::watched_backend::{BackendWait, WatchedBackend};
 use crate::net::write::poll_write_all;
 use crate::passed_content::PassedContent;
 use crate::stalling::Stalling;
-use crate::trial::BackendTrial;
+use crate::trial::{self, BackendTrial};
 use crate::worker::Worker;
 
 /// Interim responses that are passed on for one request.
@@ -107,17 +107,18 @@ impl<C: Halves> Exchange<'_, C> {
             compressors: self.compressors,
         };
         let (turns, lapses) = self.before;
-        self.deadline.watch(WatchedBackend { backend: Arc::clone(&to.backend), turns, lapses });
+        let wait = BackendWait::since(self.deadline.now_ms(), to.is_new && self.framing == Framing::None);
+        self.deadline.watch(WatchedBackend { backend: Arc::clone(&to.backend), turns, lapses, wait });
         let buffers = (&mut *self.response, &mut *self.out);
         let head =
             waiting.response(&mut upload, &mut from_backend, &mut to_client, buffers, &mut self.stalling);
         let head = head.await;
-        self.deadline.unwatch();
+        self.deadline.unwatch(head.is_ok());
         let head = head?;
         self.stalling.resume();
         let first_byte = Instant::now();
         if head.changes_protocol() {
-            end_trial(self.trial);
+            trial::answered(self.trial);
             // Who is connected for hours without a word is no load.
             self.stalling.stall();
             let down = (from_backend, to_client, &mut *self.response, &self.out[..]);
@@ -127,7 +128,7 @@ impl<C: Halves> Exchange<'_, C> {
         }
         let compressor = compressor((&head, self.config), self.compressors)?;
         let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits, compressor)?;
-        end_trial(self.trial);
+        trial::answered(self.trial);
         let (from, to, stalling) = (&mut from_backend, &mut to_client, &mut self.stalling);
         let done = relay.run(&mut upload, from, to, self.deadline, self.config, stalling).await;
         let content = relay.passed().since(first_byte);
@@ -151,13 +152,6 @@ impl<C: Halves> Exchange<'_, C> {
 /// What followed a change of protocol is over.
 fn over(head: ResponseHead, content: PassedContent) -> Answered {
     Answered { head, content, keep_client: false, keep_backend: false }
-}
-
-/// There is an answer: a trial does not take as long as the client takes it.
-fn end_trial(trial: &mut Option<BackendTrial>) {
-    if let Some(trial) = trial.take() {
-        trial.end(TrialEnd::Answered);
-    }
 }
 
 /// Waiting for the response's head.

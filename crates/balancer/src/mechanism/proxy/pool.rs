@@ -82,11 +82,13 @@ impl<B: BackendIo> Pool<B> {
     }
 
     /// Keeps a connection whose last response was read to its end, unless someone waits for its place.
-    pub(crate) fn put(&self, connection: BackendConnection<B>) {
+    pub(crate) fn put(&self, mut connection: BackendConnection<B>) {
+        connection.is_new = false;
         let backend = &connection.backend;
         if !connection.stream.is_reusable()
             || backend.is_retired()
             || backend.is_blocked()
+            || backend.kept_places.closes()
             || backend.waiting.load(Ordering::Relaxed) > 0
         {
             return;
@@ -111,6 +113,7 @@ impl<B: BackendIo> Pool<B> {
             idle.connection.stream.is_open(false)
                 && !idle.connection.backend.is_retired()
                 && !idle.connection.backend.is_blocked()
+                && !idle.connection.backend.kept_places.closes()
                 && now_ms.saturating_sub(idle.since_ms) < most_ms
         };
         self.idle.borrow_mut().retain(|_, stack| {
@@ -149,7 +152,9 @@ impl<B: BackendIo> Pool<B> {
         let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let stream = stream.map_err(NoConnection::Failed)?;
         let client = client.map(|client| Box::new(*client));
-        Ok(BackendConnection { stream, backend: Arc::clone(backend), client, _permit: permit })
+        // A stream beside others on one connection takes no place of its own.
+        let is_new = stream.is_new() && !backend.http2;
+        Ok(BackendConnection { stream, backend: Arc::clone(backend), is_new, client, _permit: permit })
     }
 }
 

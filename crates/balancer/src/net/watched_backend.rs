@@ -1,0 +1,62 @@
+//! A back-end whose answer is waited for.
+
+use std::sync::Arc;
+
+use super::fired::Fired;
+use crate::backend::Backend;
+use crate::backend::kept_places::{SOON, Starving};
+
+/// A back-end of which is to be known when it goes down.
+#[derive(Debug)]
+pub(crate) struct WatchedBackend {
+    pub(crate) backend: Arc<Backend>,
+    /// How often it had turned.
+    pub(crate) turns: u32,
+    /// How often it had ceased to take requests because it is in doubt, if that is to be known as well.
+    pub(crate) lapses: Option<u32>,
+    /// The request that waits there.
+    pub(crate) wait: BackendWait,
+}
+
+/// A request that waits for a back-end's answer.
+#[derive(Debug)]
+pub(crate) struct BackendWait {
+    /// Since when, in milliseconds.
+    since_ms: u64,
+    may_starve: bool,
+    /// Set once it does.
+    starving: Option<Starving>,
+}
+
+impl BackendWait {
+    /// It begins now. `may_starve`: its connection is new and all of it is sent at once, so that kept connections may be why it waits for long.
+    pub(crate) fn since(now_ms: u64, may_starve: bool) -> Self {
+        Self { since_ms: now_ms, may_starve, starving: None }
+    }
+}
+
+impl WatchedBackend {
+    /// Why it is not to be waited for any longer.
+    pub(super) fn lost(&self) -> Option<Fired> {
+        if self.backend.went_down_since(self.turns) {
+            return Some(Fired::BackendDown);
+        }
+        self.lapses.filter(|&before| self.backend.lapses() != before).map(|_| Fired::InDoubt)
+    }
+
+    /// Time has come to `now_ms`.
+    pub(super) fn waits(&mut self, now_ms: u64) {
+        let wait = &mut self.wait;
+        if wait.may_starve && wait.starving.is_none() {
+            wait.starving = self.backend.kept_places.waited(now_ms.saturating_sub(wait.since_ms));
+        }
+    }
+
+    /// The back-end has answered.
+    pub(super) fn answered(self, now_ms: u64) {
+        match self.wait.starving {
+            Some(starving) => self.backend.starves_no_more(starving, SOON),
+            None => self.backend.kept_places.answered(now_ms.saturating_sub(self.wait.since_ms)),
+        }
+    }
+}
