@@ -33,6 +33,10 @@ fn connections(config: &Config, allowed_files: Option<u64>) -> usize {
     let wanted = config.limits.connections;
     let most = (usable - to_backends.min(usable / 2)).max(usable / 2).max(1);
     if wanted + wanted.min(to_backends) > usable && wanted > most {
+        // A few less are no news.
+        if wanted - most <= wanted / 50 {
+            return most;
+        }
         tracing::warn!(
             connections = most,
             "fewer open files are allowed than `limits.connections` needs, so that many connections are served at once; \

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! present = requests that wait, whose back-ends are being asked, or that are under way
-//! grows   = of the last second or two: present + refused has risen by more than an eighth of what was completed
-//!           and what is completed in 100 ms
+//! grows   = there are more present than are completed in 600 ms; and of the last second or two: present + refused has risen by more
+//!           than an eighth of what was completed and what is completed in 100 ms
 //! brief   = the queue has not been empty for 100 ms, and since then it grows, or a request has waited in vain;
-//!           until the queue is empty, or as a trial after 3 s, 6 s, ... 60 s
+//!           until the queue is empty, or as a trial after 0.3 s, 0.6 s, ... 60 s
 //! ```
 //!
 //! Clients that send their next request when the last one was answered are never more than they are, however many: each waits
@@ -26,13 +26,15 @@ pub(super) const BRIEF: Duration = Duration::from_nanos(BRIEFLY.as_nanos());
 /// A queue that has not been empty for longer is standing; a burst may come as fast as it likes.
 const BURST: Nanos = Nanos::from_millis(100);
 /// What is compared with is at least this old.
-const LEAST_WINDOW: Nanos = Nanos::from_millis(100);
+const LEAST_WINDOW: Nanos = Nanos::from_millis(200);
 /// What is compared with is replaced by something newer when that is so old.
 const WINDOW: Nanos = Nanos::from_secs(1);
 /// Growth by so many requests says nothing.
 const FEW: u64 = 12;
+/// So long a wait is no reason to refuse anybody: what has to be completed before a request may come as fast as it likes.
+const SHORT_WAIT_MS: u64 = 600;
 /// From the end of patience to the first trial, and the longest such pause.
-const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(3), Nanos::from_secs(60));
+const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(300), Nanos::from_secs(60));
 
 /// Requests that the front-end has or had.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,10 +54,10 @@ impl Population {
         let growth = all(self).saturating_sub(all(before));
         let completed = self.completed.saturating_sub(before.completed);
         let elapsed_ms = elapsed.as_nanos() / 1_000_000;
-        // growth > completed / 8 + (completed / elapsed) * 100 ms
-        growth > FEW
-            && u128::from(growth - FEW) * u128::from(elapsed_ms)
-                > u128::from(completed) * u128::from(elapsed_ms / 8 + 100)
+        // More than are completed in so many milliseconds.
+        let exceeds =
+            |n: u64, ms: u64| u128::from(n) * u128::from(elapsed_ms) > u128::from(completed) * u128::from(ms);
+        growth > FEW && exceeds(growth - FEW, elapsed_ms / 8 + 100) && exceeds(self.present, SHORT_WAIT_MS)
     }
 }
 
@@ -193,8 +195,8 @@ mod tests {
     }
 
     #[test]
-    fn overload_is_noticed_within_300_ms_and_slight_overload_within_seconds() {
-        for (times_tenths, within_ms) in [(30, 300), (20, 300), (15, 500), (13, 1000)] {
+    fn overload_is_noticed_when_waits_are_long() {
+        for (times_tenths, within_ms) in [(60, 310), (30, 310), (20, 620), (15, 1220), (13, 2100)] {
             for rate in [400, 2000, 20_000] {
                 let mut model = Model::new();
                 let beyond = rate * (times_tenths - 10) / 10;
@@ -214,7 +216,15 @@ mod tests {
     #[test]
     fn what_is_refused_is_growth_as_well() {
         let mut model = Model::new();
-        assert!(model.pass(300, 2000, 4000, true));
+        model.population.present = 1500;
+        assert!(model.pass(310, 2000, 4000, true));
+    }
+
+    #[test]
+    fn a_crowd_may_come_as_fast_as_it_likes_where_waits_stay_short() {
+        let mut model = Model::new();
+        assert!(!model.pass(400, 2000, 2400, false));
+        assert!(!model.pass(60_000, 2000, 0, false));
     }
 
     #[test]
@@ -229,16 +239,16 @@ mod tests {
     #[test]
     fn patience_is_tried_again_after_longer_and_longer_pauses() {
         let mut model = Model::new();
-        for pause_s in [3, 6, 12, 24, 48, 60, 60] {
-            assert!(model.pass(400, 400, 800, false), "overload");
+        for pause_ms in [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 60_000, 60_000] {
+            assert!(model.pass(410, 400, 800, false), "overload");
             let passes = |model: &mut Model, ms: u64| {
                 model.ms += ms;
                 let now = model.now();
                 model.patience.look(model.population, now);
                 model.patience.is_brief()
             };
-            assert!(passes(&mut model, pause_s * 1000 - 10), "{pause_s} s");
-            assert!(!passes(&mut model, 10), "{pause_s} s");
+            assert!(passes(&mut model, pause_ms - 10), "{pause_ms} ms");
+            assert!(!passes(&mut model, 10), "{pause_ms} ms");
         }
         let now = model.now();
         model.patience.is_empty(now);
