@@ -15,7 +15,7 @@ use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
 use self::condition::BackendCondition;
-use self::kept_places::{KeptPlaces, Starving};
+use self::kept_places::{AfterStarving, KeptPlaces, Starving};
 use crate::ejection::{EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
@@ -231,14 +231,17 @@ impl Backend {
         self.tracker().ejection.slow_limit()
     }
 
-    /// It has answered one that starved. Learns from that whether connections to it are kept, if it was `soon` after one was closed.
-    pub(crate) fn starves_no_more(&self, starving: Starving, soon: Duration) {
-        if let Some(none_kept) = starving.answered(soon) {
+    /// It has answered one that starved. Learns from that whether connections to it are kept, if it was `soon` after one was closed; whether
+    /// that one had waited for this reason.
+    pub(crate) fn starves_no_more(&self, starving: Starving, soon: Duration) -> bool {
+        let answer = starving.answered(soon);
+        if let AfterStarving::NoneIsKept(none_kept) = answer {
             tracing::info!(
                 backend = &*self.name,
                 "it serves so many connections at once and no more: for {none_kept:?} none is kept for a next request"
             );
         }
+        answer != AfterStarving::TookLong
     }
 
     /// The times to the first byte of its answers so far, by bucket.

@@ -69,7 +69,10 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
                         backend.starves_no_more(starving, SOON_FOR_CHECKS);
                     }
                 }
-                Err(error) if local => tracing::warn!(backend = &*backend.name, %error, "cannot check"),
+                Err(error) if local => {
+                    starving = None;
+                    tracing::warn!(backend = &*backend.name, %error, "cannot check");
+                }
                 // A busy back-end may queue the check while it answers others; that is no failure.
                 Err(BadCheck::TimedOut(_))
                     if answers != backend.answers() && (probe.is_guess() || excused < MOST_EXCUSED) =>
@@ -91,6 +94,8 @@ pub(crate) async fn watch(pool: Arc<BackendPool>, backend: Arc<Backend>) {
             // One that is down is looked at often: clients wait for it when it was the last one.
             let is_up = backend.health() != Health::Down && !backend.stands_in();
             settled = local || result.is_ok() && is_up;
+        } else {
+            starving = None;
         }
         let wait = pause(&config.health, settled, &mut rng);
         // A failed connection of a request is a reason to look at once.

@@ -23,7 +23,7 @@ pub(crate) fn most_connections(config: &Config) -> usize {
 }
 
 /// Connections of clients that there is room for: what is configured, or fewer where the system does not allow as many
-/// open files. Connections to back-ends, at most one for each client, keep up to half of these.
+/// open files. Connections to back-ends, as many as there may be, keep up to half of these.
 fn connections(config: &Config, allowed_files: Option<u64>) -> usize {
     let Some(allowed) = allowed_files.and_then(|files| usize::try_from(files).ok()) else {
         return config.limits.connections;
@@ -33,10 +33,6 @@ fn connections(config: &Config, allowed_files: Option<u64>) -> usize {
     let wanted = config.limits.connections;
     let most = (usable - to_backends.min(usable / 2)).max(usable / 2).max(1);
     if wanted + wanted.min(to_backends) > usable && wanted > most {
-        // A few less are no news.
-        if wanted - most <= wanted / 50 {
-            return most;
-        }
         tracing::warn!(
             connections = most,
             "fewer open files are allowed than `limits.connections` needs, so that many connections are served at once; \

@@ -7,7 +7,7 @@
 //! ```text
 //! starving  = others were answered, and a request on a new connection has waited for its answer for 150 ms, and for three times as
 //!             long as any that was answered in the last ten seconds or twenty
-//! while a request is starving, no connection is kept
+//! while a request is starving, no connection is kept; if a second after the first was closed it still waits, it takes long by nature
 //! learned   = it is answered within 150 ms of the first connection that was closed for it: none is kept for 10 s then,
 //!             for 20 s the next time, ... for ten minutes
 //! ```
@@ -24,6 +24,8 @@ const TIMES: u64 = 3;
 const MEMORY_MS: u64 = 10_000;
 /// How soon a request is answered that got the place of a connection that was closed.
 pub(crate) const SOON: Duration = Duration::from_millis(150);
+/// One that is not answered so soon takes long by nature.
+const LATE_MS: u64 = 1000;
 /// For how long none is kept at first, and at most.
 const NONE_KEPT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 /// No connection was closed yet.
@@ -95,15 +97,16 @@ impl KeptPlaces {
             let _ = self.closed_at_ms.compare_exchange(NEVER, now_ms, Ordering::Relaxed, Ordering::Relaxed);
             return true;
         }
-        let until_ms = self.lesson.lock().unwrap_or_else(PoisonError::into_inner).until_ms;
-        self.learned.store(now_ms < until_ms, Ordering::Relaxed);
-        now_ms < until_ms
+        // The lock is held until it is stored.
+        let lesson = self.lesson.lock().unwrap_or_else(PoisonError::into_inner);
+        self.learned.store(now_ms < lesson.until_ms, Ordering::Relaxed);
+        now_ms < lesson.until_ms
     }
 
-    /// A request that was not starving was answered after so long.
-    pub(crate) fn answered(&self, after_ms: u64) {
-        if after_ms.saturating_add(1) > self.longest_ms.load(Ordering::Relaxed) {
-            self.longest_ms.store(after_ms.saturating_add(1), Ordering::Relaxed);
+    /// A request has waited for so long, and not because connections are kept.
+    pub(crate) fn took(&self, wait_ms: u64) {
+        if wait_ms.saturating_add(1) > self.longest_ms.load(Ordering::Relaxed) {
+            self.longest_ms.fetch_max(wait_ms.saturating_add(1), Ordering::Relaxed);
         }
     }
 
@@ -119,8 +122,11 @@ impl KeptPlaces {
         Some(LEAST_WAIT_MS.max(longest.saturating_mul(TIMES)))
     }
 
-    /// A request on a new connection has waited for so long: whether it is starving.
+    /// A request on a new connection has waited for so long: whether it is starving. None is where no connection is kept.
     pub(crate) fn waited(self: &Arc<Self>, wait_ms: u64) -> Option<Starving> {
+        if self.learned.load(Ordering::Relaxed) {
+            return None;
+        }
         let waits_long = || self.most_wait_ms(self.now_ms()).is_some_and(|most_ms| wait_ms >= most_ms);
         (wait_ms >= LEAST_WAIT_MS && waits_long()).then(|| self.starves())
     }
@@ -132,22 +138,37 @@ impl KeptPlaces {
         Starving(Arc::clone(self))
     }
 
-    /// Takes in whether one that starved was answered soon after a connection was closed. For how long none is kept, if that is new.
-    fn learn(&self, soon: Duration, now_ms: u64) -> Option<Duration> {
+    /// Takes in whether one that starved was answered soon after a connection was closed.
+    fn learn(&self, soon: Duration, now_ms: u64) -> AfterStarving {
         let closed_at_ms = self.closed_at_ms.load(Ordering::Relaxed);
         if closed_at_ms > now_ms || now_ms - closed_at_ms > millis(soon) {
-            return None;
+            return AfterStarving::TookLong;
         }
         let mut lesson = self.lesson.lock().unwrap_or_else(PoisonError::into_inner);
+        self.learned.store(true, Ordering::Relaxed);
         if now_ms < lesson.until_ms {
-            return None;
+            return AfterStarving::Known;
         }
         let for_ms = lesson.next_ms;
         lesson.until_ms = now_ms + for_ms;
         lesson.next_ms = (2 * for_ms).min(millis(NONE_KEPT.1));
-        self.learned.store(true, Ordering::Relaxed);
-        Some(Duration::from_millis(for_ms))
+        AfterStarving::NoneIsKept(Duration::from_millis(for_ms))
     }
+
+    fn is_late(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.closed_at_ms.load(Ordering::Relaxed)) > LATE_MS
+    }
+}
+
+/// What the answer to one that starved says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterStarving {
+    /// Kept connections were not why it waited.
+    TookLong,
+    /// They were, as is known.
+    Known,
+    /// They were: none is kept for so long.
+    NoneIsKept(Duration),
 }
 
 /// One that starves, until it is dropped.
@@ -155,9 +176,14 @@ impl KeptPlaces {
 pub(crate) struct Starving(Arc<KeptPlaces>);
 
 impl Starving {
-    /// It was answered. For how long no connection is kept, if that was learned now: where that was `soon` after the first was closed.
-    pub(crate) fn answered(self, soon: Duration) -> Option<Duration> {
+    /// It was answered: that says something if it was `soon` after the first connection was closed.
+    pub(crate) fn answered(self, soon: Duration) -> AfterStarving {
         self.0.learn(soon, self.0.now_ms())
+    }
+
+    /// Whether that connections were closed has not helped.
+    pub(crate) fn is_late(&self) -> bool {
+        self.0.is_late(self.0.now_ms())
     }
 }
 
@@ -175,14 +201,14 @@ mod tests {
     fn one_that_waits_longer_than_others_did_starves() {
         let places = Arc::<KeptPlaces>::default();
         assert!(places.waited(1000).is_none(), "nobody was answered");
-        places.answered(0);
+        places.took(0);
         assert!(places.waited(149).is_none());
         assert!(!places.closes());
         let starving = places.waited(150).unwrap();
         assert!(places.closes());
         drop(starving);
         assert!(!places.closes());
-        places.answered(100);
+        places.took(100);
         assert!(places.waited(299).is_none() && places.waited(300).is_some());
         // It is remembered for ten seconds at least.
         assert_eq!(places.most_wait_ms(10_000), Some(300));
@@ -195,12 +221,23 @@ mod tests {
         let places = Arc::<KeptPlaces>::default();
         let mut now_ms = 0;
         for for_s in [10, 20, 40, 80, 160, 320, 600, 600] {
-            let _starving = places.starves();
-            assert_eq!(places.learn(SOON, now_ms), None, "none was closed");
+            let starving = places.starves();
+            assert_eq!(places.learn(SOON, now_ms), AfterStarving::TookLong, "none was closed");
+            assert!(!places.is_late(now_ms + 5000));
             assert!(places.closes_at(true, now_ms) && places.closes_at(true, now_ms + 100));
-            assert_eq!(places.learn(SOON, now_ms + 151), None, "the first was closed before that");
-            assert_eq!(places.learn(SOON, now_ms + 150), Some(Duration::from_secs(for_s)));
-            assert_eq!(places.learn(SOON, now_ms + 150), None, "it is known");
+            assert_eq!(
+                places.learn(SOON, now_ms + 151),
+                AfterStarving::TookLong,
+                "the first was closed before that"
+            );
+            assert_eq!(
+                places.learn(SOON, now_ms + 150),
+                AfterStarving::NoneIsKept(Duration::from_secs(for_s))
+            );
+            assert_eq!(places.learn(SOON, now_ms + 150), AfterStarving::Known);
+            assert!(!places.is_late(now_ms + 1000) && places.is_late(now_ms + 1001));
+            drop(starving);
+            assert!(places.waited(1_000_000).is_none(), "nobody starves where none is kept");
             now_ms += 150 + 1000 * for_s;
             assert!(places.closes_at(false, now_ms - 1) && !places.closes_at(false, now_ms));
             assert!(!places.learned.load(Ordering::Relaxed));
@@ -214,6 +251,6 @@ mod tests {
         assert!(places.closes_at(true, 0));
         drop(first);
         let _second = places.starves();
-        assert_eq!(places.learn(SOON, 1), None);
+        assert_eq!(places.learn(SOON, 1), AfterStarving::TookLong);
     }
 }

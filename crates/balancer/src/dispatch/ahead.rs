@@ -60,6 +60,7 @@ impl Dispatch {
             state.core.sniffed(&closing, now);
         }
         state.core.complete(assigned, Ending::of(outcome), now);
+        state.counts.completed += 1;
     }
 
     /// A request has passed on a connection, on its way to a back-end.

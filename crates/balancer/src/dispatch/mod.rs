@@ -168,6 +168,7 @@ impl Dispatch {
         let mut state = self.lock();
         let now = self.now(&mut state);
         state.core.complete(&made.assigned, ending, now);
+        state.counts.completed += 1;
         if let (Outcome::Completed, Some(size_bytes)) = (ending.outcome, ending.size_bytes) {
             *state.sizes.get_or_insert_with(made.assigned.target, || 0).0 = size_bytes;
         }

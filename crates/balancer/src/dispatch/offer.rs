@@ -113,7 +113,7 @@ impl Dispatch {
         let now = self.now(&mut state);
         state.core.advance(now);
         state.look(now);
-        let late = if state.is_brief() { state.late(now) } else { Vec::new() };
+        let late = state.late(now);
         let reason = state.refusal_of_waiting(true);
         self.serve_waiting(state, now);
         for owner in late {

@@ -72,13 +72,22 @@ pub(super) struct Patience {
     in_vain: bool,
     /// When patience ended.
     brief_from: Option<Time>,
+    /// Whether that was because there are more and more requests.
+    grows: bool,
     /// How long it is at an end.
     pause: Nanos,
 }
 
 impl Patience {
     pub(super) const fn new() -> Self {
-        Self { since: Time::ZERO, before: [None; 2], in_vain: false, brief_from: None, pause: PAUSES.0 }
+        Self {
+            since: Time::ZERO,
+            before: [None; 2],
+            in_vain: false,
+            brief_from: None,
+            grows: false,
+            pause: PAUSES.0,
+        }
     }
 
     /// The queue is empty.
@@ -96,6 +105,12 @@ impl Patience {
         self.brief_from.is_some()
     }
 
+    /// Whether that holds for those, too, that wait already: there are more and more. Where one has only waited in vain, most of the others are
+    /// yet in time.
+    pub(super) fn is_brief_for_all(&self) -> bool {
+        self.is_brief() && self.grows
+    }
+
     /// Looks at the front-end's requests; to be called when one has to wait, and from time to time.
     pub(super) fn look(&mut self, population: Population, now: Time) {
         if let Some(from) = self.brief_from {
@@ -108,8 +123,8 @@ impl Patience {
         if now.since(self.since) < BURST {
             return;
         }
-        let grows = self.compared(population, now);
-        if grows || self.in_vain {
+        self.grows = self.compared(population, now);
+        if self.grows || self.in_vain {
             self.brief_from = Some(now);
         }
     }
@@ -201,6 +216,7 @@ mod tests {
                 let mut model = Model::new();
                 let beyond = rate * (times_tenths - 10) / 10;
                 assert!(model.pass(within_ms, rate, beyond, false), "{times_tenths} tenths of {rate}/s");
+                assert!(model.patience.is_brief_for_all());
             }
         }
     }
@@ -234,6 +250,7 @@ mod tests {
         assert!(!model.pass(2000, 100, 0, false));
         model.patience.waited_in_vain();
         assert!(model.pass(10, 100, 0, false));
+        assert!(!model.patience.is_brief_for_all(), "the others may go on");
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(crate) struct OfferedRequest {
 pub(crate) struct DispatchCounts {
     /// Requests assigned.
     pub(crate) assigned: u64,
+    /// Requests that were load, and are no longer.
+    pub(crate) completed: u64,
     /// Requests that had to wait.
     pub(crate) waited: u64,
     /// Requests that were refused because the queue was full, they had waited too long in it, or no back-end takes
@@ -48,6 +50,7 @@ impl DispatchCounts {
     /// Adds those of another partition.
     pub(crate) fn add(&mut self, other: Self) {
         self.assigned += other.assigned;
+        self.completed += other.completed;
         self.waited += other.waited;
         self.refused += other.refused;
         self.loads_known += other.loads_known;
@@ -116,11 +119,10 @@ pub(super) enum Decided {
 impl<A> State<A> {
     /// Why a request is refused whose time in the queue is over; it was brief or not.
     pub(super) fn refusal_of_waiting(&mut self, briefly: bool) -> RefusalReason {
-        let reason = self.reason_after_waiting(briefly);
-        if reason == RefusalReason::QueueTimeout {
+        if !briefly && self.core.view().eligible() > 0 {
             self.patience.waited_in_vain();
         }
-        reason
+        self.reason_after_waiting(briefly)
     }
 
     fn reason_after_waiting(&self, briefly: bool) -> RefusalReason {
@@ -139,7 +141,7 @@ impl<A> State<A> {
         let population = Population {
             present: (core.waiting() + self.polled.len()) as u64 + load,
             refused: counts.refused,
-            completed: counts.assigned.saturating_sub(load),
+            completed: counts.completed,
         };
         self.patience.look(population, now);
     }
@@ -150,9 +152,12 @@ impl<A> State<A> {
         self.core.view().eligible() == 0 || (self.patience.is_brief() && !self.core.may_grow())
     }
 
-    /// Removes those that have waited briefly from the queue.
+    /// Removes those from the queue that have waited briefly, where no more is worth while for them either.
     pub(super) fn late(&mut self, now: Time) -> Vec<WaitingOwner<A>> {
         let mut late = Vec::new();
+        if self.core.view().eligible() > 0 && (!self.patience.is_brief_for_all() || self.core.may_grow()) {
+            return late;
+        }
         while let Some((number, since)) = self.longest_waiting()
             && now.since(since) >= BRIEFLY
         {

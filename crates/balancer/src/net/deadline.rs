@@ -74,7 +74,7 @@ impl Deadlines {
             if entry.due_ms <= now_ms {
                 entry.fire(Fired::TimedOut);
             } else if let Some(watched) = &mut entry.watched {
-                watched.waits(now_ms);
+                watched.waits(now_ms, late_ms);
                 if let Some(why) = watched.lost() {
                     entry.fire(why);
                 }

@@ -44,19 +44,26 @@ impl WatchedBackend {
         self.lapses.filter(|&before| self.backend.lapses() != before).map(|_| Fired::InDoubt)
     }
 
-    /// Time has come to `now_ms`.
-    pub(super) fn waits(&mut self, now_ms: u64) {
+    /// Time has come to `now_ms`, later by `late_ms` than it should have.
+    pub(super) fn waits(&mut self, now_ms: u64, late_ms: u64) {
         let wait = &mut self.wait;
-        if wait.may_starve && wait.starving.is_none() {
-            wait.starving = self.backend.kept_places.waited(now_ms.saturating_sub(wait.since_ms));
+        // What the worker was held up by is no wait for the back-end.
+        wait.since_ms = wait.since_ms.saturating_add(late_ms).min(now_ms);
+        let waited_ms = now_ms - wait.since_ms;
+        if wait.starving.take_if(|starving| starving.is_late()).is_some() {
+            wait.may_starve = false;
+            self.backend.kept_places.took(waited_ms);
+        } else if wait.may_starve && wait.starving.is_none() {
+            wait.starving = self.backend.kept_places.waited(waited_ms);
         }
     }
 
     /// The back-end has answered.
     pub(super) fn answered(self, now_ms: u64) {
-        match self.wait.starving {
-            Some(starving) => self.backend.starves_no_more(starving, SOON),
-            None => self.backend.kept_places.answered(now_ms.saturating_sub(self.wait.since_ms)),
+        let kept_is_why =
+            self.wait.starving.is_some_and(|starving| self.backend.starves_no_more(starving, SOON));
+        if !kept_is_why {
+            self.backend.kept_places.took(now_ms.saturating_sub(self.wait.since_ms));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! A request from its head to its record: chooses back-ends and tries them until one answers, independent of
 //! the request's source and the mechanism.
 
+mod unless_gone;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use crate::observe::CLIENT_GONE;
 use crate::passed_content::PassedContent;
 use crate::refusal_reason::RefusalReason;
 use crate::sessions;
+use unless_gone::unless_gone;
 
 const NOT_PASSED_ON: &str = "the back-end's answer cannot be passed on";
 pub(crate) const STOPPING: RequestRefusal =
@@ -110,7 +113,8 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
     loop {
         let chosen = match choose(request).await {
             Ok(chosen) => chosen,
-            Err(reason) => return unavailable(request, reason),
+            Err(Some(reason)) => return unavailable(request, reason),
+            Err(None) => return failed(&Failure::ClientGone),
         };
         request.more = request.account.attempts <= request.config.limits.retries;
         request.account.backend =
@@ -195,8 +199,8 @@ fn unavailable<P, C>(request: &ClientRequest<'_, C>, reason: RefusalReason) -> O
 /// The back-end that was chosen before, or one that is chosen now, after a wait where the admission limit asks for one.
 ///
 /// # Errors
-/// Why there is none.
-async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Result<BackendId, RefusalReason> {
+/// Why there is none; `None` when the client has gone.
+async fn choose<C: ClientIo>(request: &mut ClientRequest<'_, C>) -> Result<BackendId, Option<RefusalReason>> {
     let account = &mut request.account;
     let sticky = request.config.sticky.as_ref();
     if let Some(sticky) = sticky
@@ -211,14 +215,15 @@ async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Result<BackendId, Refu
     if account.chosen().is_none() {
         match account.offer(request.worker, request.head, request.accepted, sticky) {
             AdmissionResult::Assigned => {}
-            AdmissionResult::Refused(reason) => return Err(reason),
+            AdmissionResult::Refused(reason) => return Err(Some(reason)),
             AdmissionResult::Waits(ticket) => {
                 // Not the deadline of the connection: that one may be late by more than this wait is long.
-                account.wait(ticket, request.config.admission.queue_timeout).await?;
+                let wait = account.wait(ticket, request.config.admission.queue_timeout);
+                unless_gone(&mut *request.stream, wait).await.ok_or(None)??;
             }
         }
     }
-    account.chosen().ok_or(RefusalReason::Policy)
+    account.chosen().ok_or(Some(RefusalReason::Policy))
 }
 
 /// What the client gets after a failure that is not repeated elsewhere.

@@ -134,7 +134,7 @@ keys! {
         /// to it: `none`, `v1` (text) or `v2` (binary). A connection is used for the requests of one client's connection alone, then.
         "proxy_protocol" proxy_protocol: ProxyProtocol = Is("none"), Choice(ProxyProtocol::WORDS);
         /// Connections that the front-end opens to it at most, over all workers.
-        "max_connections" max_connections: u32 = Is("10000"), Integer { min: 1, max: 1_000_000 };
+        "max_connections" max_connections: u32 = Is("4096"), Integer { min: 1, max: 1_000_000 };
         /// Requests that wait for such a connection at most, each for `timeouts.connect`; a further one goes to another back-end.
         "max_waiting" max_waiting: u32 = Is("1024"), Integer { min: 0, max: 1_000_000 };
         /// Requests under way at it at most, those left out whose client alone is waited for; while it has as many, it gets no others. With

@@ -40,7 +40,7 @@ keys! {
         /// With `etcd`: what its keys begin with.
         "prefix" prefix: String = Is("/plimsoll/services"), Text("a path, e.g. \"/plimsoll/services\"") => Prefix, restart;
         /// Connections that the front-end opens to each of these back-ends at most, over all workers.
-        "max_connections" max_connections: u32 = Is("10000"), Integer { min: 1, max: 1_000_000 };
+        "max_connections" max_connections: u32 = Is("4096"), Integer { min: 1, max: 1_000_000 };
     }
 }
 

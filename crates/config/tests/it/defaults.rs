@@ -18,7 +18,7 @@ fn the_least_configuration_has_the_documented_defaults() {
     assert_eq!(c.listeners[0].address, "127.0.0.1:0".parse::<SocketAddr>().unwrap());
     let b = &c.backends[0];
     assert_eq!((&*b.name, b.at.host.as_str(), b.at.port), ("10.0.0.1:80", "10.0.0.1", 80));
-    assert_eq!((b.weight, b.max_connections), (Weight::ONE, 10_000));
+    assert_eq!((b.weight, b.max_connections), (Weight::ONE, 4096));
     assert_eq!((c.policy.spec.name, c.policy.seed), ("weighted_round_robin", 1));
     assert_eq!((c.policy.cache_bytes, c.policy.cache.name), (32 << 20, "gds"));
     assert!(c.shadow.is_none() && c.access_log.is_none() && c.decision_log.is_none());

@@ -92,6 +92,8 @@ impl<B: BackendIo> Proxy<B> {
         let movable = request.repeatable && request.more && request.account.attempts == 1;
         let lapses = movable.then(|| backend.lapses());
         let (mut connection, perhaps_stale) = self.connect(request, &backend).await?;
+        // On its last try it may have waited for long, and the back-end gone and come back meanwhile.
+        let before = if request.more || before % 2 == 1 { before } else { backend.turns() };
         if connection.backend.went_down_since(before) && request.more {
             // It went down while a connection was waited for.
             return Err(Failure::NotSent);
@@ -168,12 +170,15 @@ impl<B: BackendIo> Proxy<B> {
         let wait = trial::wait(request.config.timeouts.connect, on_trial);
         let mut answers = backend.answers();
         let mut opened = self.pool.connect(backend, client, wait).await;
-        // It answers others, and its queue of connections is full: with nowhere else to go, the request waits for a place there.
+        // It answers others, and its queue of connections is full: where this is the last try, the request waits for a place there.
         let patience = request.config.admission.queue_timeout;
         let asked = Instant::now();
-        while !request.more && is_full(&opened) && backend.answers() != answers && asked.elapsed() < patience
-        {
+        let may_be_full = !request.more && backend.tls.is_none();
+        while may_be_full && is_full(&opened) && backend.answers() != answers && asked.elapsed() < patience {
             answers = backend.answers();
+            if let Some(connection) = self.pool.take(backend, client, care) {
+                return Ok((connection, care == KeptFor::Repeatable));
+            }
             opened = self.pool.connect(backend, client, wait).await;
         }
         let opened = opened.map_err(|why| match why {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use plimsoll_testkit::{Why, pace};
+use plimsoll_testkit::{Why, eventually, pace};
 
 use super::rig::{Rig, text};
 use crate::common::origin::{Conn, Origin, echo};
@@ -164,23 +164,52 @@ fn a_queue_that_is_full_and_one_that_is_too_slow() {
 #[test]
 fn a_queue_that_only_grows() {
     let origin = Origin::scripted(by_path);
-    let (rig, _first) = occupied(&origin, 100, "1h");
-    let mut waiting: Vec<Client> = (0..5).map(|_| rig.client()).collect();
-    waiting.iter_mut().for_each(|client| assert!(client.send(get("/"))));
+    let (rig, _first) = occupied(&origin, 10_000, "1h");
+    let mut waiting: Vec<Client> = Vec::new();
+    let mut come = |many: usize| {
+        waiting.extend((0..many).map(|_| rig.client()));
+        waiting.iter_mut().rev().take(many).for_each(|client| assert!(client.send(get("/"))));
+    };
+    come(5);
     // A burst may wait, however long the queue then stands.
     pace(Duration::from_millis(500), Why::TimeIsUp);
-    rig.metrics_once(|m| m.get("plimsoll_requests_waiting") == 5.0);
-    for _ in 0..40 {
-        let mut client = rig.client();
-        client.send(get("/"));
-        waiting.push(client);
-        pace(Duration::from_millis(10), Why::TimeIsUp);
-    }
-    for client in &mut waiting {
-        assert_eq!(client.response("GET").status(), 503);
-    }
-    let m = rig.metrics_once(|m| m.sum("plimsoll_refusals_total", "") == 45.0);
-    assert_eq!(m.get("plimsoll_refusals_total{reason=\"queue_standing\"}"), 45.0);
+    let m = rig.metrics_once(|m| m.get("plimsoll_requests_waiting") == 5.0);
+    assert_eq!(m.sum("plimsoll_refusals_total", ""), 0.0);
+    // More and more may not.
+    eventually("a refusal", || {
+        come(20);
+        rig.metrics().get("plimsoll_refusals_total{reason=\"queue_standing\"}") > 0.0
+    });
+    let m = rig.metrics();
+    assert_eq!(
+        m.sum("plimsoll_refusals_total", ""),
+        m.get("plimsoll_refusals_total{reason=\"queue_standing\"}")
+    );
+}
+
+#[test]
+fn a_client_that_goes_leaves_the_queue() {
+    let origin = Origin::scripted(by_path);
+    let (rig, _first) = occupied(&origin, 5, "1h");
+    let waiting = |many: f64| rig.metrics_once(|m| m.get("plimsoll_requests_waiting") == many);
+    let mut reset = rig.client();
+    assert!(reset.send(get("/")));
+    waiting(1.0);
+    reset.reset();
+    waiting(0.0);
+    // By HTTP/2, when its stream is cancelled, and when its connection ends.
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        [&[0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    let request = |stream: u8| frame(1, 5, stream, &[0x82, 0x86, 0x84, 0x41, 1, b'a']);
+    let mut client = rig.client();
+    let begin = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &frame(4, 0, 0, b"")[..]].concat();
+    assert!(client.send([begin, request(1), request(3)].concat()));
+    waiting(2.0);
+    assert!(client.send(frame(3, 0, 1, &[0, 0, 0, 8])));
+    waiting(1.0);
+    drop(client);
+    waiting(0.0);
 }
 
 #[test]
