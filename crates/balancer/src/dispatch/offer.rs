@@ -114,7 +114,7 @@ impl Dispatch {
         state.core.advance(now);
         state.look(now);
         let late = state.late(now);
-        let reason = state.refusal_of_waiting(true);
+        let reason = state.reason_after_waiting(true);
         self.serve_waiting(state, now);
         for owner in late {
             // An owner that has gone needs no reason.

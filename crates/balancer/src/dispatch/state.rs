@@ -125,7 +125,8 @@ impl<A> State<A> {
         self.reason_after_waiting(briefly)
     }
 
-    fn reason_after_waiting(&self, briefly: bool) -> RefusalReason {
+    /// The same, where nothing is learned from it.
+    pub(super) fn reason_after_waiting(&self, briefly: bool) -> RefusalReason {
         match self.core.view().eligible() {
             0 => self.nobody(),
             _ if self.core.view().all_full() => RefusalReason::BackendRequests,
@@ -146,16 +147,21 @@ impl<A> State<A> {
         self.patience.look(population, now);
     }
 
-    /// Whether requests may wait only briefly. Without a back-end there is little to wait for; a limit that may grow will soon
-    /// have room.
+    /// Whether a request that comes now may wait only briefly.
     pub(super) fn is_brief(&self) -> bool {
-        self.core.view().eligible() == 0 || (self.patience.is_brief() && !self.core.may_grow())
+        self.is_useless(self.patience.is_brief())
+    }
+
+    /// Whether to wait is no use, for those for which patience has ended or not. Without a back-end there is little to wait for; a limit that
+    /// may grow will soon have room.
+    fn is_useless(&self, patience_has_ended: bool) -> bool {
+        self.core.view().eligible() == 0 || (patience_has_ended && !self.core.may_grow())
     }
 
     /// Removes those from the queue that have waited briefly, where no more is worth while for them either.
     pub(super) fn late(&mut self, now: Time) -> Vec<WaitingOwner<A>> {
         let mut late = Vec::new();
-        if self.core.view().eligible() > 0 && (!self.patience.is_brief_for_all() || self.core.may_grow()) {
+        if !self.is_useless(self.patience.is_brief_for_all()) {
             return late;
         }
         while let Some((number, since)) = self.longest_waiting()

@@ -39,6 +39,18 @@ pub(crate) trait Input: AsyncRead + Unpin {
     /// looking. An input that cannot tell is pending: the break shows when something is written.
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
+    /// Whether the peer's connection was reset, as long as it is `watched`. A peer that only ended its side still waits for the answer;
+    /// one that has sent more is watched no further.
+    fn is_reset(&mut self, cx: &mut Context<'_>, watched: &mut bool) -> bool {
+        match self.poll_broken(cx) {
+            Poll::Pending => false,
+            Poll::Ready(broken) => {
+                *watched = false;
+                broken.is_err()
+            }
+        }
+    }
+
     /// Ready when the peer wants nothing more, where it says so: an input that cannot tell is pending.
     fn poll_cancelled(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending

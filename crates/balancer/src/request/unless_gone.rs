@@ -16,14 +16,8 @@ pub(super) async fn unless_gone<C: Halves, T>(client: &mut C, awaited: impl Futu
         if let Poll::Ready(done) = awaited.as_mut().poll(cx) {
             return Poll::Ready(Some(done));
         }
-        if input.poll_cancelled(cx).is_ready() {
+        if input.poll_cancelled(cx).is_ready() || watched && input.is_reset(cx, &mut watched) {
             return Poll::Ready(None);
-        }
-        if watched && let Poll::Ready(broken) = input.poll_broken(cx) {
-            watched = false;
-            if broken.is_err() {
-                return Poll::Ready(None);
-            }
         }
         Poll::Pending
     })

@@ -168,14 +168,17 @@ impl<B: BackendIo> Proxy<B> {
             return Ok((connection, care == KeptFor::Repeatable));
         }
         let wait = trial::wait(request.config.timeouts.connect, on_trial);
-        let mut answers = backend.answers();
-        let mut opened = self.pool.connect(backend, client, wait).await;
         // It answers others, and its queue of connections is full: where this is the last try, the request waits for a place there.
-        let patience = request.config.admission.queue_timeout;
-        let asked = Instant::now();
-        let may_be_full = !request.more && backend.tls.is_none();
-        while may_be_full && is_full(&opened) && backend.answers() != answers && asked.elapsed() < patience {
-            answers = backend.answers();
+        let waits = !request.more && backend.tls.is_none();
+        let mut since = waits.then(|| (Instant::now(), backend.answers()));
+        let mut opened = self.pool.connect(backend, client, wait).await;
+        let patience = wait + request.config.admission.queue_timeout;
+        while let Some((asked, answers)) = &mut since
+            && is_full(&opened)
+            && asked.elapsed() < patience
+            && backend.answers() != *answers
+        {
+            *answers = backend.answers();
             if let Some(connection) = self.pool.take(backend, client, care) {
                 return Ok((connection, care == KeptFor::Repeatable));
             }

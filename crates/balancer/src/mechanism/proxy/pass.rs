@@ -280,8 +280,9 @@ impl Waiting<'_> {
                         return Poll::Ready(Err(failure));
                     }
                     let filled = response.poll_fill(cx, from).map_err(|error| lost(&error));
+                    // Nobody looks while an answer comes: writing it finds that out.
                     let looks = !matches!(filled, Poll::Ready(Ok(1..))) && client_watched;
-                    if looks && upload.is_done() && poll_client_gone(cx, upload, &mut client_watched) {
+                    if looks && upload.is_done() && upload.client().is_reset(cx, &mut client_watched) {
                         return Poll::Ready(Err(Failure::ClientGone));
                     }
                     filled
@@ -374,21 +375,4 @@ fn lost(error: &io::Error) -> Failure {
 /// Whether only the client is waited for. While it waits for the back-end to ask for the body, the back-end is.
 fn waits_for_client<I, O>(upload: &Upload<'_, I, O>, asked_ms: Option<u64>) -> bool {
     upload.waits_for_client && (asked_ms.is_some() || upload.content_bytes > 0)
-}
-
-/// Whether the client's connection was reset. A client that only ended its side still waits for the answer; one that has
-/// sent more is looked at no further. Nobody looks while an answer comes: writing it finds that out.
-fn poll_client_gone<I: Input, O: AsyncWrite + Unpin>(
-    cx: &mut Context<'_>,
-    upload: &mut Upload<'_, I, O>,
-    watched: &mut bool,
-) -> bool {
-    match upload.client().poll_broken(cx) {
-        Poll::Pending => false,
-        Poll::Ready(Ok(())) => {
-            *watched = false;
-            false
-        }
-        Poll::Ready(Err(_)) => true,
-    }
 }
