@@ -19,6 +19,11 @@ pub(super) fn head_end(bytes: &[u8]) {
         }
     }
     assert_eq!(found, whole);
+    let of_response = HeadScan::of_response().scan(bytes);
+    assert!(whole == HeadEnd::BareLineFeed || whole == of_response, "what is strict ends there for all");
+    let mut pieces = HeadScan::of_response();
+    let first = (0..=bytes.len()).map(|end| pieces.scan(&bytes[..end])).find(|end| *end != HeadEnd::Open);
+    assert_eq!(first.unwrap_or(HeadEnd::Open), of_response);
     match whole {
         HeadEnd::At(end) => {
             let head = &bytes[..end];
@@ -86,7 +91,7 @@ fn rewritten(head: &[u8], context: &ResponseContext<'_>) -> Option<(ResponseHead
 
 /// A back-end's head stays one head, framed as it was understood; the next intermediary understands the same.
 pub(super) fn response(bytes: &[u8]) {
-    let HeadEnd::At(end) = HeadScan::default().scan(bytes) else { return };
+    let HeadEnd::At(end) = HeadScan::of_response().scan(bytes) else { return };
     for (client, to_head, upgrade) in [
         (HttpVersion::Http11, false, None),
         (HttpVersion::Http11, true, None),
@@ -119,7 +124,7 @@ pub(super) fn response(bytes: &[u8]) {
 /// What a back-end answers by HTTP/1 to a client by HTTP/2, and back: the same response.
 pub(super) fn response_to_http2(bytes: &[u8]) {
     let Some((&[flags], bytes)) = bytes.split_first_chunk::<1>() else { return };
-    let HeadEnd::At(end) = HeadScan::default().scan(bytes) else { return };
+    let HeadEnd::At(end) = HeadScan::of_response().scan(bytes) else { return };
     let context = context(HttpVersion::Http2, flags & 1 != 0, (flags & 2 != 0).then_some("websocket"));
     let Some((head, out)) = rewritten(&bytes[..end], &context) else { return };
     let Some(parts) = text::read_response(&out, context.to_head) else { return };

@@ -9,8 +9,8 @@ pub(crate) enum HeadEnd {
     At(usize),
     /// More bytes are needed.
     Open,
-    /// A line ends in a line feed alone (RFC 9112, section 2.2, lets a recipient accept it; ours may see the lines in
-    /// another way than the next one, so it is refused).
+    /// A line ends in a line feed alone. RFC 9112, section 2.2, lets a recipient accept that. In a request it is refused, as whoever
+    /// comes before or behind may see other lines.
     BareLineFeed,
 }
 
@@ -59,17 +59,25 @@ pub(crate) struct HeadScan {
     seen: usize,
     /// Start of the line under way.
     line: usize,
+    /// A line may end in a line feed alone.
+    takes_line_feeds: bool,
 }
 
 impl HeadScan {
+    /// For the head of a response: its lines may end in a line feed alone.
+    pub(crate) fn of_response() -> Self {
+        Self { takes_line_feeds: true, ..Self::default() }
+    }
+
     /// Goes on in `bytes`, which start with the head's first line and only ever grow.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> HeadEnd {
         while let Some(found) = memchr::memchr(b'\n', &bytes[self.seen..]) {
             let at = self.seen + found;
-            if at == 0 || bytes[at - 1] != b'\r' {
+            let is_bare = at == self.line || bytes[at - 1] != b'\r';
+            if is_bare && !self.takes_line_feeds {
                 return HeadEnd::BareLineFeed;
             }
-            let empty_line = at - self.line == 1;
+            let empty_line = at - self.line == usize::from(!is_bare);
             self.seen = at + 1;
             self.line = at + 1;
             if empty_line {
@@ -119,6 +127,20 @@ mod tests {
     fn a_line_feed_alone_is_refused() {
         for bad in [&b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..], b"\n", b"GET / HTTP/1.1\r\nHost: a\n\n"] {
             assert_eq!(HeadScan::default().scan(bad), HeadEnd::BareLineFeed);
+        }
+    }
+
+    #[test]
+    fn in_a_response_it_ends_a_line() {
+        for head in ["HTTP/1.1 200 OK\nA: b\n\n", "HTTP/1.1 200 OK\r\nA: b\n\r\n", "A\n\r\n", "A\r\n\n", "\n"]
+        {
+            let bytes = format!("{head}\r\n\n");
+            for cut in 0..bytes.len() {
+                let mut scan = HeadScan::of_response();
+                let first = scan.scan(&bytes.as_bytes()[..cut]);
+                let end = if first == HeadEnd::Open { scan.scan(bytes.as_bytes()) } else { first };
+                assert_eq!(end, HeadEnd::At(head.len()), "{head:?} cut at {cut}");
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
-//! HTTP/1.1 messages as bytes: strict parsing, framing, and the heads that the front-end passes on. No input or
+//! HTTP/1.1 messages as bytes: parsing, framing, and the heads that the front-end passes on. No input or
 //! output here.
 //!
-//! The rule throughout: what RFC 9110 and RFC 9112 call invalid or ambiguous is refused, never repaired, because a
-//! back-end may repair it in another way.
+//! Requests: what RFC 9110 and RFC 9112 call invalid or ambiguous is refused, never repaired, because a back-end may repair it in
+//! another way. Responses come from the operator's own servers, and clients get them written anew: what can be read in one way only is
+//! read (decision 77).
 
 pub(crate) mod accept_encoding;
 pub(crate) mod chunked;
@@ -13,6 +14,7 @@ pub(crate) mod forwarding;
 pub(crate) mod head_end;
 pub(crate) mod host;
 pub(crate) mod key;
+mod mended;
 pub(crate) mod operation;
 pub(crate) mod placed;
 pub(crate) mod request;

@@ -14,7 +14,7 @@ use super::fields::{
 };
 use super::forwarding::{ForwardedFacts, write_forwarding};
 pub(crate) use super::request_context::RequestContext;
-use super::request_line::{refusal, write_line};
+use super::request_line::{in_highest_version, refusal, write_line};
 pub(crate) use super::span::Span;
 use super::target_form::{self, TargetForm};
 use super::{Framing, HttpVersion, RequestRefusal, host, key};
@@ -82,7 +82,10 @@ pub(crate) fn rewrite(
     match request.parse_with_uninit_headers(bytes, &mut room[..context.fields.min(MOST_FIELDS)]) {
         Ok(httparse::Status::Complete(n)) if n == bytes.len() => {}
         Ok(_) => return Err(RequestRefusal::bad_request("the request head does not end where it should")),
-        Err(error) => return Err(refusal(error, bytes)),
+        Err(error) => {
+            let Some(spoken) = in_highest_version(error, bytes) else { return Err(refusal(error, bytes)) };
+            return Ok(RequestHead { is_plain: false, ..rewrite(&spoken, context, out)? });
+        }
     }
     let method = request.method.unwrap_or_default().as_bytes();
     let version = match request.version {
@@ -90,7 +93,8 @@ pub(crate) fn rewrite(
         Some(1) => HttpVersion::Http11,
         _ => HttpVersion::Http10,
     };
-    let form = target_form::parse(method, request.path.unwrap_or_default().as_bytes())?;
+    let mut encoded = Vec::new();
+    let form = target_form::parse(method, request.path.unwrap_or_default().as_bytes(), &mut encoded)?;
     let mut kinds = NO_KINDS;
     let facts = RequestFacts::gather(request.headers, &mut kinds)?;
     let host = facts.host(&form, version)?;
@@ -130,7 +134,7 @@ pub(crate) fn rewrite(
         coding: coding::of_client(compression, version, request.headers),
         is_head: method == b"HEAD",
         is_get: method == b"GET",
-        is_plain: facts.is_plain(context.trusted) && form.authority.is_none() && !form.rootless,
+        is_plain: facts.is_plain(context.trusted) && form.authority.is_none() && !form.was_raw,
         is_safe: matches!(method, b"GET" | b"HEAD" | b"OPTIONS"),
         session: None,
         line: Span::default(),

@@ -26,6 +26,17 @@ pub(super) fn refusal(error: httparse::Error, head: &[u8]) -> RequestRefusal {
     }
 }
 
+/// The head of a request in HTTP/1.2 to HTTP/1.9 as one in HTTP/1.1, the highest version that is spoken here (RFC 9110, section 2.5).
+pub(super) fn in_highest_version(error: httparse::Error, head: &[u8]) -> Option<Vec<u8>> {
+    let end = memchr::memchr(b'\r', head).filter(|_| error == httparse::Error::Version)?;
+    let minor = head[..end].last().filter(|minor| (b'2'..=b'9').contains(minor))?;
+    head[..end].strip_suffix(&[*minor])?.ends_with(b" HTTP/1.").then(|| {
+        let mut head = head.to_vec();
+        head[end - 1] = b'1';
+        head
+    })
+}
+
 fn has_three_parts(head: &[u8]) -> bool {
     let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
     line.split(|&b| b == b' ').filter(|part| !part.is_empty()).count() == 3

@@ -7,8 +7,9 @@ use plimsoll_config::{ContentCoding, FieldEdit};
 use super::coding::{CodedHead, ResponseCompression};
 use super::fields::{
     ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify_common, content_length,
-    is_replaced, push, push_edits,
+    is_replaced, push, push_edits, trim,
 };
+use super::mended::mended;
 use super::told_hit::ToldHit;
 use super::{Framing, HttpVersion};
 use plimsoll_observe::line::push_number;
@@ -84,13 +85,18 @@ pub(crate) fn rewrite(
         Ok(httparse::Status::Complete(n)) if n == bytes.len() => {}
         Ok(_) => return Err(BadResponse::Wrong("the head does not end where it should")),
         Err(httparse::Error::TooManyHeaders) => return Err(BadResponse::OverLimit("too many fields")),
-        Err(_) => return Err(BadResponse::Wrong("a malformed head")),
+        Err(_) => {
+            // Once: what has been mended has nothing more to mend.
+            let mended = mended(bytes).ok_or(BadResponse::Wrong("a malformed head"))?;
+            return rewrite(&mended, context, out);
+        }
     }
     let status = response.code.unwrap_or_default();
     let mut kinds = NO_KINDS;
     let facts = ResponseFacts::gather(response.headers, &mut kinds)?;
-    if !(100..600).contains(&status) {
-        return Err(BadResponse::Wrong("a status code that is none: they are from 100 to 599"));
+    // There are none from 600 on, but some servers send them; a client takes them for 500 (RFC 9110, section 15).
+    if status < 100 {
+        return Err(BadResponse::Wrong("a status code that is none: they are from 100 to 999"));
     }
     // To another protocol would be a tunnel of which nobody knows what passes in it (RFC 9110, section 7.8).
     let wanted = |asked: &str| facts.upgrade.is_some_and(|told| told.eq_ignore_ascii_case(asked.as_bytes()));
@@ -103,11 +109,11 @@ pub(crate) fn rewrite(
         return Err(BadResponse::Wrong("an answer that does not change the protocol"));
     }
     let version = if response.version == Some(1) { HttpVersion::Http11 } else { HttpVersion::Http10 };
-    let framing = facts.framing(status, context.to_head, version)?;
+    let framing = facts.framing(status, context.to_head);
     let edits = if status < 200 { &[] } else { context.edits };
     let coded = context.compression.map_or_else(CodedHead::default, |compression| {
         let fields = (&*response.headers, edits);
-        CodedHead::of(&compression, (status, framing, context.to_head), fields, facts.content_length)
+        CodedHead::of(&compression, (status, framing, context.to_head), fields, facts.length())
     });
     let (chunked_out, keep_client) = match (framing, context.client) {
         _ if coded.coding.is_some() => (framing != Framing::None, context.keep_client),
@@ -123,6 +129,7 @@ pub(crate) fn rewrite(
         chunked_out,
         keep_backend: !facts.options.close
             && framing != Framing::UntilClose
+            && facts.ends_certainly(version)
             && (version == HttpVersion::Http11 || facts.options.keep_alive),
         keep_client,
     };
@@ -135,7 +142,7 @@ pub(crate) fn rewrite(
     if status >= 200 || status == 101 {
         out.extend_from_slice(context.more);
     }
-    let length = facts.content_length.filter(|_| !coded.is_coded);
+    let length = facts.length().filter(|_| !coded.is_coded);
     write_own((&head, length), &facts, context, out);
     out.extend_from_slice(b"\r\n");
     Ok(head)
@@ -158,20 +165,8 @@ impl<'a> ResponseFacts<'a> {
         for (field, kind) in fields.iter().zip(kinds) {
             *kind = classify_common(field.name);
             match kind {
-                Field::ContentLength => {
-                    let length = content_length(field.value)
-                        .ok_or(BadResponse::Wrong("a Content-Length that is no number"))?;
-                    // RFC 9110, section 8.6: once and the same is as good.
-                    if facts.content_length.replace(length).is_some_and(|before| before != length) {
-                        return Err(BadResponse::Wrong("two Content-Length fields that differ"));
-                    }
-                }
-                Field::TransferEncoding => {
-                    if facts.chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
-                        return Err(BadResponse::Wrong("a Transfer-Encoding other than chunked alone"));
-                    }
-                    facts.chunked = true;
-                }
+                Field::ContentLength => facts.add_length(field.value)?,
+                Field::TransferEncoding => facts.add_coding(field.value)?,
                 Field::Connection if facts.options.add(field.value) => {}
                 Field::Connection => {
                     return Err(BadResponse::OverLimit("too many options in the Connection field"));
@@ -186,20 +181,48 @@ impl<'a> ResponseFacts<'a> {
         Ok(facts)
     }
 
-    fn framing(&self, status: u16, to_head: bool, version: HttpVersion) -> Result<Framing, BadResponse> {
-        if self.chunked && self.content_length.is_some() {
-            return Err(BadResponse::Wrong("both Content-Length and Transfer-Encoding"));
+    /// Adds a `Content-Length`: one number, as often as it likes (RFC 9110, section 8.6).
+    fn add_length(&mut self, value: &[u8]) -> Result<(), BadResponse> {
+        for member in value.split(|&b| b == b',') {
+            let length = content_length(trim(member))
+                .ok_or(BadResponse::Wrong("a Content-Length that is no number"))?;
+            if self.content_length.replace(length).is_some_and(|before| before != length) {
+                return Err(BadResponse::Wrong("two Content-Length that differ"));
+            }
         }
-        if self.chunked && version == HttpVersion::Http10 {
-            return Err(BadResponse::Wrong("a transfer coding in HTTP/1.0"));
+        Ok(())
+    }
+
+    /// Adds a `Transfer-Encoding`. `identity` was none in RFC 2616, and is still sent.
+    fn add_coding(&mut self, value: &[u8]) -> Result<(), BadResponse> {
+        if value.eq_ignore_ascii_case(b"identity") {
+            return Ok(());
         }
-        Ok(match self.content_length {
+        if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+            return Err(BadResponse::Wrong("a Transfer-Encoding other than chunked alone"));
+        }
+        self.chunked = true;
+        Ok(())
+    }
+
+    /// The length of the content, which a transfer coding overrides (RFC 9112, section 6.3).
+    fn length(&self) -> Option<u64> {
+        self.content_length.filter(|_| !self.chunked)
+    }
+
+    /// Whether all would agree where the response ends, so that another one may follow on the connection (RFC 9112, section 6.1).
+    fn ends_certainly(&self, version: HttpVersion) -> bool {
+        !self.chunked || (self.content_length.is_none() && version != HttpVersion::Http10)
+    }
+
+    fn framing(&self, status: u16, to_head: bool) -> Framing {
+        match self.length() {
             _ if to_head || status < 200 || status == 204 || status == 304 => Framing::None,
             _ if self.chunked => Framing::Chunked,
             Some(0) => Framing::None,
             Some(length) => Framing::Length(length),
             None => Framing::UntilClose,
-        })
+        }
     }
 }
 
@@ -267,129 +290,4 @@ fn write_own(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn context() -> ResponseContext<'static> {
-        ResponseContext {
-            edits: &[],
-            more: &[],
-            fields: 100,
-            to_head: false,
-            upgrade: None,
-            client: HttpVersion::Http11,
-            keep_client: true,
-            compression: None,
-            date: b"now",
-        }
-    }
-
-    fn run(head: &str, context: &ResponseContext<'_>) -> Result<(ResponseHead, String), BadResponse> {
-        let mut out = Vec::new();
-        let head = rewrite(head.as_bytes(), context, &mut out)?;
-        Ok((head, String::from_utf8(out).unwrap()))
-    }
-
-    #[test]
-    fn framing_by_status_method_and_fields() {
-        let framing =
-            |head: &str, to_head| run(head, &ResponseContext { to_head, ..context() }).unwrap().0.framing;
-        let ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
-        assert_eq!(framing(ok, false), Framing::Length(5));
-        assert_eq!(framing(ok, true), Framing::None);
-        assert_eq!(framing("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false), Framing::None);
-        assert_eq!(framing("HTTP/1.1 204 No Content\r\n\r\n", false), Framing::None);
-        assert_eq!(framing("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n", false), Framing::Chunked);
-        assert_eq!(framing("HTTP/1.1 200 OK\r\n\r\n", false), Framing::UntilClose);
-        assert_eq!(framing("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false), Framing::None);
-    }
-
-    #[test]
-    fn what_the_back_end_tells_of_its_cache_is_kept_and_passed_on() {
-        let text = "HTTP/1.1 200 OK\r\nAge: 7\r\nX-Cache: MISS\r\nContent-Length: 0\r\n\r\n";
-        let (head, out) = run(text, &context()).unwrap();
-        assert!(head.hit == Some(false) && out.contains("X-Cache: MISS\r\n") && out.contains("Age: 7\r\n"));
-        assert_eq!(run("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", &context()).unwrap().0.hit, None);
-    }
-
-    #[test]
-    fn what_the_client_gets() {
-        let (head, out) = run(
-            "HTTP/1.1 200 OK\r\nServer: s\r\nKeep-Alive: 5\r\nConnection: x-hop\r\nX-Hop: 1\r\nContent-Length: 5\r\n\r\n",
-            &context(),
-        )
-        .unwrap();
-        assert_eq!(out, "HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length: 5\r\nDate: now\r\n\r\n");
-        assert!(head.keep_backend && head.keep_client);
-        let (head, out) = run("HTTP/1.0 200 \r\nDate: d\r\n\r\n", &context()).unwrap();
-        assert_eq!(out, "HTTP/1.1 200 \r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n");
-        assert!(!head.keep_backend && head.chunked_out);
-        let old = ResponseContext { client: HttpVersion::Http10, ..context() };
-        let (head, out) =
-            run("HTTP/1.1 200 OK\r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n", &old).unwrap();
-        assert_eq!(out, "HTTP/1.1 200 OK\r\nDate: d\r\nConnection: close\r\n\r\n");
-        assert!(!head.keep_client && !head.chunked_out);
-        let (_, out) = run("HTTP/1.1 100 Continue\r\n\r\n", &context()).unwrap();
-        assert_eq!(out, "HTTP/1.1 100 Continue\r\n\r\n");
-        let (_, out) = run("HTTP/1.1 304 N\r\nDate: d\r\nContent-Length: 9\r\n\r\n", &context()).unwrap();
-        assert_eq!(out, "HTTP/1.1 304 N\r\nDate: d\r\nContent-Length: 9\r\n\r\n");
-    }
-
-    #[test]
-    fn what_is_coded_says_so() {
-        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n[compression]\n";
-        let config = plimsoll_config::Config::parse(text, "test.toml").unwrap().compression.unwrap();
-        let of = |coding, to_head, fields: &str| {
-            let compression =
-                Some(ResponseCompression { config: &config, coding, has_room: &|| true, request: b"" });
-            let context = ResponseContext { compression, to_head, ..context() };
-            let begin = "HTTP/1.1 200 OK\r\nDate: d\r\nContent-Type: text/css\r\n";
-            let (head, out) = run(&format!("{begin}{fields}\r\n"), &context).unwrap();
-            (head.coding, out.strip_prefix(begin).unwrap().to_owned())
-        };
-        let gzip = Some(ContentCoding::Gzip);
-        let fields = "Content-Length: 5000\r\nETag: \"a\"\r\nAccept-Ranges: bytes\r\n";
-        let coded = "ETag: W/\"a\"\r\nVary: Accept-Encoding\r\nContent-Encoding: gzip\r\n";
-        assert_eq!(of(gzip, false, fields), (gzip, format!("{coded}Transfer-Encoding: chunked\r\n\r\n")));
-        assert_eq!(of(gzip, true, fields), (gzip, format!("{coded}\r\n")), "to HEAD the same");
-        let plain =
-            "ETag: \"a\"\r\nAccept-Ranges: bytes\r\nVary: Accept-Encoding\r\nContent-Length: 5000\r\n\r\n";
-        assert_eq!(of(None, false, fields), (None, plain.to_owned()));
-        let (_, out) = of(gzip, false, "Vary: cookie, accept-encoding\r\nETag: W/\"a\"\r\n");
-        assert!(out.matches("ary:").count() == 1 && out.contains("ETag: W/\"a\"\r\n"), "{out}");
-        assert_eq!(of(gzip, false, "Content-Length: 5\r\n"), (None, "Content-Length: 5\r\n\r\n".to_owned()));
-    }
-
-    #[test]
-    fn only_the_protocol_that_was_asked_for() {
-        let context = ResponseContext { upgrade: Some("websocket"), ..context() };
-        let of = |told: &str| {
-            let head = format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n{told}\r\n");
-            run(&head, &context).map(|(_, out)| out)
-        };
-        assert!(of("Upgrade: WebSocket\r\n").unwrap().contains("Upgrade: WebSocket\r\n"));
-        for told in ["Upgrade: h2c\r\n", "Upgrade: websocket, h2c\r\n", ""] {
-            assert!(of(told).is_err(), "{told}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_passed_on() {
-        for bad in [
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "HTTP/1.1 101 Switching\r\n\r\n",
-            "HTTP/1.1 099 X\r\n\r\n",
-            "HTTP/1.1 600 X\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
-            "HTTP/2 200 OK\r\n\r\n",
-            "hello\r\n\r\n",
-        ] {
-            assert!(run(bad, &context()).is_err(), "{bad:?}");
-        }
-    }
-}
+mod tests;

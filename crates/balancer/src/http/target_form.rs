@@ -11,27 +11,56 @@ pub(crate) struct TargetForm<'a> {
     pub(crate) authority: Option<&'a [u8]>,
     /// An absolute form without a path: `/` goes before `path_query`.
     pub(crate) rootless: bool,
+    /// The client has written it with characters that ought to be percent-encoded.
+    pub(crate) was_raw: bool,
 }
 
-/// Takes the target of a request with this method apart.
-pub(crate) fn parse<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, RequestRefusal> {
+/// Takes the target of a request with this method apart. Where a path is written with characters that ought to be percent-encoded, it is
+/// encoded in `room`, as browsers do.
+pub(crate) fn parse<'a>(
+    method: &[u8],
+    target: &'a [u8],
+    room: &'a mut Vec<u8>,
+) -> Result<TargetForm<'a>, RequestRefusal> {
     if method == b"CONNECT" {
         return Err(RequestRefusal::of(501, "CONNECT is not supported"));
     }
-    if let Some(&bad) = target.iter().find(|&&b| !(0x21..0x7f).contains(&b) || b"\"<>#".contains(&b)) {
-        return Err(match bad {
-            b'#' => RequestRefusal::bad_request("a fragment in the request target"),
-            _ => RequestRefusal::bad_request(
+    if !target.iter().all(|&b| is_plain(b)) {
+        if target.contains(&b'#') {
+            return Err(RequestRefusal::bad_request("a fragment in the request target"));
+        }
+        if !target.starts_with(b"/") || target.iter().any(|&b| matches!(b, 0..=b' ' | 0x7f)) {
+            return Err(RequestRefusal::bad_request(
                 "a character in the request target that has to be percent-encoded",
-            ),
-        });
+            ));
+        }
+        encode(target, room);
+        return Ok(TargetForm { path_query: room, authority: None, rootless: false, was_raw: true });
     }
     match target {
-        [b'/', ..] => Ok(TargetForm { path_query: target, authority: None, rootless: false }),
-        b"*" if method == b"OPTIONS" => {
-            Ok(TargetForm { path_query: target, authority: None, rootless: false })
-        }
+        [b'/', ..] => Ok(origin(target)),
+        b"*" if method == b"OPTIONS" => Ok(origin(target)),
         _ => absolute(method, target),
+    }
+}
+
+fn origin(path_query: &[u8]) -> TargetForm<'_> {
+    TargetForm { path_query, authority: None, rootless: false, was_raw: false }
+}
+
+/// Whether all take this for itself in a target. Some of those that RFC 3986 does not allow are left as browsers leave them.
+fn is_plain(byte: u8) -> bool {
+    (0x21..0x7f).contains(&byte) && !b"\"<>#".contains(&byte)
+}
+
+fn encode(target: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in target {
+        if is_plain(byte) {
+            out.push(byte);
+        } else {
+            out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
     }
 }
 
@@ -53,7 +82,7 @@ fn absolute<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, Reque
     // RFC 9112, section 3.2.4: OPTIONS of a whole server.
     let path_query = if path_query.is_empty() && method == b"OPTIONS" { b"*" } else { path_query };
     let rootless = !matches!(path_query.first(), Some(b'/' | b'*'));
-    Ok(TargetForm { path_query, authority: Some(authority), rootless })
+    Ok(TargetForm { path_query, authority: Some(authority), rootless, was_raw: false })
 }
 
 #[cfg(test)]
@@ -62,20 +91,43 @@ mod tests {
 
     #[test]
     fn the_forms() {
-        let form = |m: &str, t: &'static str| parse(m.as_bytes(), t.as_bytes());
-        assert_eq!(form("GET", "/a?b").unwrap().path_query, b"/a?b");
-        let absolute = form("GET", "HTTP://Host:81/a?b").unwrap();
-        assert_eq!((absolute.authority, absolute.path_query), (Some(&b"Host:81"[..]), &b"/a?b"[..]));
-        assert!(form("GET", "http://host?q").unwrap().rootless);
-        let absolute = form("GET", "https://host/a").unwrap();
-        assert_eq!((absolute.authority, absolute.path_query), (Some(&b"host"[..]), &b"/a"[..]));
-        assert_eq!(form("OPTIONS", "*").unwrap().path_query, b"*");
-        assert_eq!(form("OPTIONS", "http://a").unwrap().path_query, b"*");
-        for bad in
-            ["*", "", "a/b", "ftp://h/", "http://u@h/", "http:///x", "/a#b", "/\"", "/\u{e9}", "https:/h/"]
-        {
-            assert_eq!(form("GET", bad).unwrap_err().status, 400, "{bad}");
+        let status = |m: &str, t: &str| {
+            parse(m.as_bytes(), t.as_bytes(), &mut Vec::new()).map_err(|refusal| refusal.status).err()
+        };
+        let of = |m: &str, t: &str| {
+            let mut room = Vec::new();
+            let form = parse(m.as_bytes(), t.as_bytes(), &mut room).unwrap();
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            (form.authority.map(text), text(form.path_query), form.rootless, form.was_raw)
+        };
+        let plain = |authority: Option<&str>, path: &str, rootless| {
+            (authority.map(str::to_owned), path.to_owned(), rootless, false)
+        };
+        assert_eq!(of("GET", "/a?b"), plain(None, "/a?b", false));
+        assert_eq!(of("GET", "/a?{b}|c^`\\[]'%zz"), plain(None, "/a?{b}|c^`\\[]'%zz", false));
+        assert_eq!(of("GET", "HTTP://Host:81/a?b"), plain(Some("Host:81"), "/a?b", false));
+        assert_eq!(of("GET", "http://host?q"), plain(Some("host"), "?q", true));
+        assert_eq!(of("GET", "https://host/a"), plain(Some("host"), "/a", false));
+        assert_eq!(of("OPTIONS", "*"), plain(None, "*", false));
+        assert_eq!(of("OPTIONS", "http://a"), plain(Some("a"), "*", false));
+        for bad in ["*", "", "a/b", "ftp://h/", "http://u@h/", "http:///x", "https:/h/"] {
+            assert_eq!(status("GET", bad), Some(400), "{bad}");
         }
-        assert_eq!(form("CONNECT", "h:443").unwrap_err().status, 501);
+        for bad in ["/a#b", "/\"#", "http://h/\"", "\u{e9}", "/\"\u{7f}", "/a b", "/\u{1}"] {
+            assert_eq!(status("GET", bad), Some(400), "{bad}");
+        }
+        assert_eq!(status("CONNECT", "h:443"), Some(501));
+    }
+
+    #[test]
+    fn what_browsers_would_have_encoded_is_encoded() {
+        for (raw, encoded) in [
+            ("/sch\u{f6}n?a=\u{20ac}%20", "/sch%C3%B6n?a=%E2%82%AC%20"),
+            ("/?q={\"a\":<1>}", "/?q={%22a%22:%3C1%3E}"),
+        ] {
+            let mut room = Vec::new();
+            let form = parse(b"GET", raw.as_bytes(), &mut room).unwrap();
+            assert_eq!((form.path_query, form.was_raw), (encoded.as_bytes(), true));
+        }
     }
 }

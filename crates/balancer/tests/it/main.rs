@@ -15,6 +15,7 @@ mod few_places;
 mod fields;
 mod http2;
 mod mutations;
+mod odd_responses;
 mod proxy_protocol;
 mod requests;
 mod resources;

@@ -84,7 +84,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("400 505", "GET / x HTTP/1.1@\r\n"),
     ("400", "GET /\0 HTTP/1.1@\r\n"),
     ("400", "GET /\x7f HTTP/1.1@\r\n"),
-    ("400", "GET /\u{e9} HTTP/1.1@\r\n"),
     // Method, target, version.
     ("400", "G(T / HTTP/1.1@\r\n"),
     ("400", "G\u{e9}T / HTTP/1.1@\r\n"),
@@ -94,7 +93,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("400", "GET /#fragment HTTP/1.1@\r\n"),
     ("400", "GET path HTTP/1.1@\r\n"),
     ("400", "GET * HTTP/1.1@\r\n"),
-    ("400", "GET /<a> HTTP/1.1@\r\n"),
     ("400", "GET ftp://a/ HTTP/1.1@\r\n"),
     ("400", "GET http://u:p@a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("400", "GET http:///x HTTP/1.1@\r\n"),
@@ -106,7 +104,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("501", "TRACE / HTTP/1.1@\r\n"),
     ("505", "GET / HTTP/2.0@\r\n"),
     ("505", "PRI * HTTP/2.0@\r\n"),
-    ("505", "GET / HTTP/1.2@\r\n"),
     ("505", "GET / HTTP/0.9@\r\n"),
     ("400 505", "GET / http/1.1@\r\n"),
     ("400 505", "GET / HTTP/1.10@\r\n"),

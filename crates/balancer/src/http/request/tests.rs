@@ -153,7 +153,10 @@ fn what_is_refused() {
         (400, "GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"),
         (400, "GET  / HTTP/1.1\r\nHost: a\r\n\r\n"),
         (400, "GET / HTTP/1.1 \r\nHost: a\r\n\r\n"),
-        (400, "GET /\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET \u{e9} HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET /\u{e9}#a HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET http://a/\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (505, "GET / HTTP/1.20\r\nHost: a\r\n\r\n"),
         (400, "GE(T / HTTP/1.1\r\nHost: a\r\n\r\n"),
         (505, "GET / HTTP/2.0\r\nHost: a\r\n\r\n"),
         (400, "GET /\r\n\r\n"),
@@ -228,4 +231,20 @@ fn a_request_is_marked_once() {
     let mut again = marked.into_bytes();
     assert!(!mark_placed("b2", &mut again));
     assert_eq!(mark("PLIMSOLL-placed-by: x\r\n"), None);
+}
+
+#[test]
+fn what_was_written_anew_is_not_plain() {
+    for (raw, line, plain) in [
+        ("GET /\u{e9}?<a> HTTP/1.1", "GET /%C3%A9?%3Ca%3E", false),
+        ("GET /%C3%A9 HTTP/1.3", "GET /%C3%A9", false),
+        ("GET /%C3%A9 HTTP/1.1", "GET /%C3%A9", true),
+    ] {
+        let (head, out) = run(&format!("{raw}\r\nHost: a\r\n\r\n"), false).unwrap();
+        assert!(out.starts_with(&format!("{line} HTTP/1.1\r\nHost: a\r\n")), "{out}");
+        assert_eq!((head.line.end as usize, head.is_plain), (line.len(), plain), "{raw}");
+    }
+    let target =
+        |line: &str| run(&format!("GET {line} HTTP/1.1\r\nHost: a\r\n\r\n"), false).unwrap().0.target;
+    assert_eq!(target("/\u{e9}"), target("/%C3%A9"), "the same document");
 }

@@ -259,15 +259,12 @@ impl Waiting<'_> {
         stalling: &mut Stalling<'_>,
         asked_ms: Option<u64>,
     ) -> Result<usize, Failure> {
-        let mut scan = HeadScan::default();
+        let mut scan = HeadScan::of_response();
         let mut steps = None;
         let mut client_watched = true;
         loop {
             match scan.scan(response.data()) {
                 HeadEnd::At(length) if length <= self.config.limits.head_bytes => return Ok(length),
-                HeadEnd::BareLineFeed => {
-                    return Err(Failure::BadResponse("a line feed without a carriage return"));
-                }
                 HeadEnd::Open if response.len() < self.config.limits.head_bytes => {}
                 _ => return Err(Failure::OverLimit("a head that is too long")),
             }

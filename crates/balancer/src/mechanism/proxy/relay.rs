@@ -14,7 +14,7 @@ use super::compress::Compressor;
 use super::relay_failed::{NotTaken, RelayFailed};
 use super::request_rest::RequestRest;
 use super::upload::Upload;
-use crate::http::chunked::{BadChunk, Decoder, chunk_line};
+use crate::http::chunked::{Decoder, chunk_line};
 use crate::http::coding::coded_trailers;
 use crate::http::response::{BadResponse, ResponseHead};
 use crate::http::{Framing, HttpVersion};
@@ -101,7 +101,7 @@ impl<'a> Relay<'a> {
     ) -> Result<Self, BadResponse> {
         let body = match head.framing {
             Framing::Length(length) => Body::Length(length),
-            Framing::Chunked => Body::Chunked(Decoder::new(limits.head_bytes, limits.fields)),
+            Framing::Chunked => Body::Chunked(Decoder::of_response(limits.head_bytes, limits.fields)),
             Framing::UntilClose => Body::UntilClose,
             Framing::None => Body::Read,
         };
@@ -264,17 +264,16 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Takes what has been read for content, as far as it is. More than belongs to the body is an error, found before
-    /// the last piece goes out: the client sees a response that was cut.
+    /// Takes what has been read for content, as far as it is. More than belongs to the body is dropped, and the connection on which
+    /// it came is not used again (RFC 9112, section 9.2).
     fn take(&mut self) -> Result<(), NotTaken> {
         let there = self.response.len();
         match &mut self.body {
             Body::Length(left) => {
-                if there as u64 > *left {
-                    return Err(BadChunk("a body longer than its Content-Length").into());
-                }
-                *left -= there as u64;
-                (self.content, self.consumed) = (there, there);
+                let content = there.min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= content as u64;
+                self.clean &= content == there;
+                (self.content, self.consumed) = (content, there);
                 if *left == 0 {
                     self.body = Body::Read;
                 }
@@ -284,9 +283,8 @@ impl<'a> Relay<'a> {
                 let step = decoder.decode(self.response.data_mut())?;
                 (self.content, self.consumed) = (step.content, step.consumed);
                 if step.done {
-                    if step.consumed < there {
-                        return Err(BadChunk("bytes after the last chunk").into());
-                    }
+                    self.clean &= step.consumed == there;
+                    self.consumed = there;
                     let trailers = decoder.trailers()?;
                     self.body = Body::Read;
                     return self.frame(Some(&trailers));

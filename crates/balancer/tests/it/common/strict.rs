@@ -73,7 +73,7 @@ pub(crate) fn response(bytes: &[u8], to_head: bool, closed: bool) -> Parsed {
     };
     let line = message.start.as_bytes();
     let good = line.starts_with(b"HTTP/1.1 ") && line.len() > 12 && line[12] == b' ';
-    if !good || !(100..600).contains(&message.status()) {
+    if !good || !(100..1000).contains(&message.status()) {
         return Err(format!("not a status line: {:?}", message.start));
     }
     let length = length(&message)?;
