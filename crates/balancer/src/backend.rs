@@ -2,6 +2,8 @@
 
 mod condition;
 pub(crate) mod kept_places;
+pub(crate) mod leaves_open;
+mod lesson;
 pub(crate) mod signs;
 
 use std::net::SocketAddr;
@@ -16,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use self::condition::BackendCondition;
 use self::kept_places::{AfterStarving, KeptPlaces, Starving};
+use self::leaves_open::LeavesOpen;
 use crate::ejection::{EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
@@ -69,6 +72,8 @@ pub(crate) struct Backend {
     condition: Arc<BackendCondition>,
     /// Whether connections that are kept take the places of others; shared like `condition`.
     pub(crate) kept_places: Arc<KeptPlaces>,
+    /// Whether connections that are kept are left open; shared like `condition`.
+    pub(crate) leaves_open: Arc<LeavesOpen>,
     /// What its agent has counted, as it last told; shared like `counts`.
     agent_counts: Arc<Mutex<Option<AgentCounts>>>,
     /// No longer configured, so its connections are not kept.
@@ -106,6 +111,7 @@ impl Backend {
             waiting: AtomicU32::new(0),
             condition: Arc::new(BackendCondition::new(address.is_ok())),
             kept_places: Arc::default(),
+            leaves_open: Arc::default(),
             address,
             agent_counts: Arc::default(),
             retired: AtomicBool::new(false),
@@ -157,7 +163,13 @@ impl Backend {
             return this;
         }
         let kept_places = Arc::clone(&earlier.kept_places);
-        Self { condition: Arc::clone(&earlier.condition), kept_places, ..this }
+        let leaves_open = Arc::clone(&earlier.leaves_open);
+        Self { condition: Arc::clone(&earlier.condition), kept_places, leaves_open, ..this }
+    }
+
+    /// Connections that are open to it, those that are kept among them.
+    pub(crate) fn connections(&self) -> usize {
+        (self.max_connections as usize).saturating_sub(self.permits.available_permits())
     }
 
     /// What its agent has counted, if it has told.

@@ -229,8 +229,7 @@ impl BackendState {
 
     /// Connections that are open to it.
     pub(super) fn connections(&self) -> u64 {
-        (self.backend.max_connections as usize).saturating_sub(self.backend.permits.available_permits())
-            as u64
+        self.backend.connections() as u64
     }
 }
 

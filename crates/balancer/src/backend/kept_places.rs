@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::lesson::Lesson;
+
 /// The least that a request waits before it is starving, in milliseconds.
 const LEAST_WAIT_MS: u64 = 150;
 /// And in times of the longest wait of late.
@@ -26,8 +28,6 @@ const MEMORY_MS: u64 = 10_000;
 pub(crate) const SOON: Duration = Duration::from_millis(150);
 /// One that is not answered so soon takes long by nature.
 const LATE_MS: u64 = 1000;
-/// For how long none is kept at first, and at most.
-const NONE_KEPT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 /// No connection was closed yet.
 const NEVER: u64 = u64::MAX;
 
@@ -47,15 +47,6 @@ pub(crate) struct KeptPlaces {
     memory: Mutex<Memory>,
 }
 
-/// What was learned.
-#[derive(Debug)]
-struct Lesson {
-    /// Until when it holds.
-    until_ms: u64,
-    /// How long it holds the next time.
-    next_ms: u64,
-}
-
 /// The longest wait before the current one began.
 #[derive(Debug, Default)]
 struct Memory {
@@ -70,7 +61,7 @@ impl Default for KeptPlaces {
             starving: AtomicU32::new(0),
             closed_at_ms: AtomicU64::new(NEVER),
             learned: AtomicBool::new(false),
-            lesson: Mutex::new(Lesson { until_ms: 0, next_ms: millis(NONE_KEPT.0) }),
+            lesson: Mutex::default(),
             longest_ms: AtomicU64::new(0),
             memory: Mutex::default(),
         }
@@ -99,8 +90,8 @@ impl KeptPlaces {
         }
         // The lock is held until it is stored.
         let lesson = self.lesson.lock().unwrap_or_else(PoisonError::into_inner);
-        self.learned.store(now_ms < lesson.until_ms, Ordering::Relaxed);
-        now_ms < lesson.until_ms
+        self.learned.store(lesson.holds(now_ms), Ordering::Relaxed);
+        lesson.holds(now_ms)
     }
 
     /// A request has waited for so long, and not because connections are kept.
@@ -146,13 +137,7 @@ impl KeptPlaces {
         }
         let mut lesson = self.lesson.lock().unwrap_or_else(PoisonError::into_inner);
         self.learned.store(true, Ordering::Relaxed);
-        if now_ms < lesson.until_ms {
-            return AfterStarving::Known;
-        }
-        let for_ms = lesson.next_ms;
-        lesson.until_ms = now_ms + for_ms;
-        lesson.next_ms = (2 * for_ms).min(millis(NONE_KEPT.1));
-        AfterStarving::NoneIsKept(Duration::from_millis(for_ms))
+        lesson.learn(now_ms).map_or(AfterStarving::Known, AfterStarving::NoneIsKept)
     }
 
     fn is_late(&self, now_ms: u64) -> bool {

@@ -199,6 +199,7 @@ impl Mechanism for OwnAnswers {
                     hit: None,
                     chunked_out: false,
                     keep_backend: true,
+                    says_kept: false,
                     keep_client,
                 };
                 let content = PassedContent::plain(2).since(Instant::now());

@@ -60,6 +60,8 @@ pub(crate) struct ResponseHead {
     pub(crate) hit: Option<bool>,
     /// Whether the connection to the back-end may be used again.
     pub(crate) keep_backend: bool,
+    /// Whether the back-end says that it leaves it open, which by HTTP/1.1 it need not say.
+    pub(crate) says_kept: bool,
     /// Whether the client's connection is kept: what was wanted, unless only closing can end the body.
     pub(crate) keep_client: bool,
 }
@@ -131,6 +133,7 @@ pub(crate) fn rewrite(
             && framing != Framing::UntilClose
             && facts.ends_certainly(version)
             && (version == HttpVersion::Http11 || facts.options.keep_alive),
+        says_kept: facts.options.keep_alive,
         keep_client,
     };
     write_line(status, response.reason.unwrap_or_default(), out);

@@ -46,7 +46,8 @@ fn upload(client: &mut Client, head: &str, body: &[u8], chunked: bool, trailers:
 #[test]
 fn bodies_arrive_byte_for_byte() {
     let origin = Origin::answering(|request| {
-        let out = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", request.body.len());
+        let kept = "Connection: keep-alive\r\n";
+        let out = format!("HTTP/1.1 200 OK\r\n{kept}Content-Length: {}\r\n\r\n", request.body.len());
         [out.as_bytes(), &request.body].concat()
     });
     let front_end = FrontEnd::new(&[origin.address], "");

@@ -5,6 +5,7 @@ mod admin;
 mod admission;
 mod bodies;
 mod broken;
+mod closing_soon;
 mod common;
 mod compression;
 mod connections;

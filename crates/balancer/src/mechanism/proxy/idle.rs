@@ -48,8 +48,13 @@ pub(crate) enum KeptFor {
 const MOST_IDLE_MS: u64 = 500;
 
 impl<B> Idle<B> {
+    pub(super) fn idle_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.since_ms)
+    }
+
     /// Whether it can be used for that.
     pub(super) fn is_fit(&self, wanted_for: KeptFor, now_ms: u64) -> bool {
-        wanted_for != KeptFor::Once || now_ms.saturating_sub(self.since_ms) <= MOST_IDLE_MS
+        wanted_for != KeptFor::Once
+            || self.connection.backend.leaves_open.is_sure() && self.idle_ms(now_ms) <= MOST_IDLE_MS
     }
 }

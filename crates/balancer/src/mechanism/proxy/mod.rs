@@ -134,6 +134,13 @@ impl<B: BackendIo> Proxy<B> {
         *request.answering = true;
         let passed = exchange.pass(&mut connection).await;
         *request.answering = false;
+        let leaves_open = &connection.backend.leaves_open;
+        match &passed {
+            Ok(answered) if !connection.is_new || answered.head.says_kept => leaves_open.said(),
+            // When it was closed nobody knows; perhaps with the answer before.
+            Err(Failure::Lost) if !connection.is_new => leaves_open.saw_closed(0),
+            _ => {}
+        }
         let answered = passed.map_err(|failure| match failure {
             Failure::Lost if perhaps_stale => Failure::Stale,
             // Nothing of its body has been used up.

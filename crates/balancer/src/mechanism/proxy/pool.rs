@@ -15,6 +15,7 @@ use super::idle::{BackendKey, Idle, key};
 use super::told::ToldConnections;
 use crate::accepted::Accepted;
 use crate::backend::Backend;
+use crate::backend::leaves_open::LEFT_OPEN_MS;
 use crate::host_names::UnresolvedHost;
 use crate::net::deadline::Deadlines;
 use crate::net::halves::BackendIo;
@@ -57,18 +58,36 @@ impl<B: BackendIo> Pool<B> {
         let now_ms = self.deadlines.now_ms();
         if let Some(client) = client {
             let idle = self.told.borrow_mut().take(backend, client, care != KeptFor::Repeatable)?;
+            backend.leaves_open.saw_open(idle.idle_ms(now_ms));
             return idle.is_fit(care, now_ms).then_some(idle.connection);
         }
         let mut idle = self.idle.borrow_mut();
         let stack = idle.get_mut(&key(backend))?;
+        if care == KeptFor::Once
+            && !backend.leaves_open.is_sure()
+            && let Some(oldest) = stack.first()
+            && oldest.connection.stream.is_open(true)
+        {
+            backend.leaves_open.saw_open(oldest.idle_ms(now_ms));
+        }
         while let Some(idle) = stack.pop() {
-            let connection = &idle.connection;
-            if Arc::ptr_eq(&connection.backend, backend)
-                && connection.stream.is_open(care != KeptFor::Repeatable)
-            {
-                // The others have been idle for longer; this one makes room for a new one.
-                return idle.is_fit(care, now_ms).then_some(idle.connection);
+            if !Arc::ptr_eq(&idle.connection.backend, backend) {
+                continue;
             }
+            let idle_ms = idle.idle_ms(now_ms);
+            if !idle.connection.stream.is_open(care != KeptFor::Repeatable) {
+                backend.leaves_open.saw_closed(idle_ms);
+                continue;
+            }
+            backend.leaves_open.saw_open(idle_ms);
+            if idle.is_fit(care, now_ms) {
+                return Some(idle.connection);
+            }
+            // The others have been idle for longer; this one makes room for a new one. But the last one may show that it is left open.
+            if idle_ms < LEFT_OPEN_MS && stack.is_empty() {
+                stack.push(idle);
+            }
+            return None;
         }
         None
     }
@@ -110,11 +129,16 @@ impl<B: BackendIo> Pool<B> {
         B::sweep(&self.shared, now_ms, backend_idle);
         // A connection that the back-end closed is closed here too, not only when it would be used.
         let is_kept = |idle: &Idle<B>| {
-            idle.connection.stream.is_open(false)
-                && !idle.connection.backend.is_retired()
-                && !idle.connection.backend.is_blocked()
-                && !idle.connection.backend.kept_places.closes()
-                && now_ms.saturating_sub(idle.since_ms) < most_ms
+            let (backend, idle_ms) = (&idle.connection.backend, idle.idle_ms(now_ms));
+            if !idle.connection.stream.is_open(false) {
+                backend.leaves_open.saw_closed(idle_ms);
+                return false;
+            }
+            backend.leaves_open.saw_open(idle_ms);
+            !backend.is_retired()
+                && !backend.is_blocked()
+                && !backend.kept_places.closes()
+                && idle_ms < most_ms
         };
         self.idle.borrow_mut().retain(|_, stack| {
             let mut wanted = stack.last().map_or(0, |i| i.connection.backend.waiting.load(Ordering::Relaxed));

@@ -59,7 +59,8 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, seen: &Mutex<Vec<Asked>>)
                 seen.lock().unwrap().push((name, stream.conn.peer_certificates().is_some()));
             }
             let body = [format!("{count} ").as_bytes(), &request.body[..]].concat();
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            let kept = "Connection: keep-alive\r\n";
+            let head = format!("HTTP/1.1 200 OK\r\n{kept}Content-Length: {}\r\n\r\n", body.len());
             if stream.write_all(&[head.as_bytes(), &body].concat()).and_then(|()| stream.flush()).is_err() {
                 return;
             }

@@ -18,6 +18,7 @@ fn passed(body_bytes: usize, chunked_out: bool, shared: bool, written: usize) ->
         coding: None,
         hit: None,
         keep_backend: true,
+        says_kept: false,
         keep_client: true,
     };
     let text =
