@@ -74,6 +74,8 @@ pub(crate) struct Backend {
     pub(crate) kept_places: Arc<KeptPlaces>,
     /// Whether connections that are kept are left open; shared like `condition`.
     pub(crate) leaves_open: Arc<LeavesOpen>,
+    /// Whether it was seen to wait in the middle of a response, perhaps for an acknowledgement; shared like `condition`.
+    pub(crate) waits_in_response: Arc<AtomicBool>,
     /// What its agent has counted, as it last told; shared like `counts`.
     agent_counts: Arc<Mutex<Option<AgentCounts>>>,
     /// No longer configured, so its connections are not kept.
@@ -112,6 +114,7 @@ impl Backend {
             condition: Arc::new(BackendCondition::new(address.is_ok())),
             kept_places: Arc::default(),
             leaves_open: Arc::default(),
+            waits_in_response: Arc::default(),
             address,
             agent_counts: Arc::default(),
             retired: AtomicBool::new(false),
@@ -164,7 +167,9 @@ impl Backend {
         }
         let kept_places = Arc::clone(&earlier.kept_places);
         let leaves_open = Arc::clone(&earlier.leaves_open);
-        Self { condition: Arc::clone(&earlier.condition), kept_places, leaves_open, ..this }
+        let waits_in_response = Arc::clone(&earlier.waits_in_response);
+        let condition = Arc::clone(&earlier.condition);
+        Self { condition, kept_places, leaves_open, waits_in_response, ..this }
     }
 
     /// Connections that are open to it, those that are kept among them.

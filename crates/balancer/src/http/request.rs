@@ -99,9 +99,6 @@ pub(crate) fn rewrite(
     let facts = RequestFacts::gather(request.headers, &mut kinds)?;
     let host = facts.host(&form, version)?;
     let framing = facts.framing(version)?;
-    if method == b"TRACE" {
-        return Err(RequestRefusal::of(501, "TRACE is not supported"));
-    }
     let upgrade = facts.upgrade(context, framing, version).filter(|_| method == b"GET");
     if version == HttpVersion::Http2 && facts.upgrade.is_some() && upgrade.is_none() {
         // It was a CONNECT, which means nothing without the protocol.

@@ -15,15 +15,17 @@ pub(crate) struct TargetForm<'a> {
     pub(crate) was_raw: bool,
 }
 
-/// Takes the target of a request with this method apart. Where a path is written with characters that ought to be percent-encoded, it is
+/// Takes the target of a request with this method apart, unless it is a method that is refused. Where a path is written with characters that ought to be percent-encoded, it is
 /// encoded in `room`, as browsers do.
 pub(crate) fn parse<'a>(
     method: &[u8],
     target: &'a [u8],
     room: &'a mut Vec<u8>,
 ) -> Result<TargetForm<'a>, RequestRefusal> {
-    if method == b"CONNECT" {
-        return Err(RequestRefusal::of(501, "CONNECT is not supported"));
+    match method {
+        b"CONNECT" => return Err(RequestRefusal::of(501, "CONNECT is not supported")),
+        b"TRACE" => return Err(RequestRefusal::of(501, "TRACE is not supported")),
+        _ => {}
     }
     if !target.iter().all(|&b| is_plain(b)) {
         if target.contains(&b'#') {
@@ -117,6 +119,7 @@ mod tests {
             assert_eq!(status("GET", bad), Some(400), "{bad}");
         }
         assert_eq!(status("CONNECT", "h:443"), Some(501));
+        assert_eq!(status("TRACE", "/"), Some(501));
     }
 
     #[test]

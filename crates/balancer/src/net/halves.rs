@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -51,6 +51,9 @@ pub(crate) trait Input: AsyncRead + Unpin {
         }
     }
 
+    /// Acknowledges now what has been received, for a peer that waits for that before it sends more.
+    fn acknowledge_now(&mut self) {}
+
     /// Ready when the peer wants nothing more, where it says so: an input that cannot tell is pending.
     fn poll_cancelled(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
@@ -80,6 +83,16 @@ impl Input for ReadHalf<'_> {
         let mut byte = [0];
         self.poll_peek(cx, &mut ReadBuf::new(&mut byte)).map_ok(drop)
     }
+
+    fn acknowledge_now(&mut self) {
+        acknowledge_now(self.as_ref());
+    }
+}
+
+/// Acknowledges now what has been received there: else the system does so some 40 ms later.
+pub(super) fn acknowledge_now(socket: impl AsFd) {
+    // Where it fails, the connection has ended.
+    let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
 }
 
 /// A client's connection.

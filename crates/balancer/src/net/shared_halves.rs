@@ -75,6 +75,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for SharedHalves<S> {
 pub(crate) struct HalfOf<'a, S>(pub(crate) &'a RefCell<S>);
 
 impl<S: Input> Input for HalfOf<'_, S> {
+    fn acknowledge_now(&mut self) {
+        self.0.borrow_mut().acknowledge_now();
+    }
+
     fn poll_cancelled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.borrow_mut().poll_cancelled(cx)
     }

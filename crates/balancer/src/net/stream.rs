@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-use super::halves::{ClientIo, Halves};
+use super::halves::{ClientIo, Halves, acknowledge_now};
 
 /// At most so many bytes are received at once on a connection that is not watched yet: that much memory is filled with zeros first, and most
 /// first requests are smaller.
@@ -172,8 +172,7 @@ impl ClientIo for ClientStream {
         if std::mem::take(&mut self.acknowledges_late)
             && let Some(socket) = self.socket()
         {
-            // Else it is acknowledged some 40 ms later.
-            let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
+            acknowledge_now(socket);
         }
     }
 

@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::backend_tls::BackendTls;
-use super::halves::{BackendIo, Halves, Input, OutputHalf};
+use super::halves::{BackendIo, Halves, Input, OutputHalf, acknowledge_now};
 use super::proxy_protocol::{ConnectionEnds, header};
 use super::shared_halves::HalfOf;
 use crate::backend::Backend;
@@ -228,6 +228,10 @@ impl Input for TlsStream<TcpStream> {
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_ref().0.poll_peek(cx, &mut ReadBuf::new(&mut [0])).map_ok(drop)
     }
+
+    fn acknowledge_now(&mut self) {
+        acknowledge_now(self.get_ref().0);
+    }
 }
 
 impl Input for FromBackendHalf<'_> {
@@ -236,6 +240,15 @@ impl Input for FromBackendHalf<'_> {
             Self::Plain(half) => half.poll_broken(cx),
             Self::Secured(half) => half.poll_broken(cx),
             Self::Http2(half) => half.poll_broken(cx),
+        }
+    }
+
+    fn acknowledge_now(&mut self) {
+        match self {
+            Self::Plain(half) => half.acknowledge_now(),
+            Self::Secured(half) => half.acknowledge_now(),
+            // Whoever speaks HTTP/2 writes small frames, and switches that algorithm off.
+            Self::Http2(_) => {}
         }
     }
 }

@@ -4,6 +4,7 @@
 //! follows a change of protocol, `compress` what is compressed on the way;
 //! `pool` keeps connections to back-ends.
 
+mod acknowledging;
 mod coded_content;
 mod coder;
 mod compress;

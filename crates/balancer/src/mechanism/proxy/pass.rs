@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use plimsoll_config::Config;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::acknowledging::Acknowledging;
 use super::compress::{Compressors, compressor};
 use super::pool::BackendConnection;
 use super::relay::Relay;
@@ -82,7 +83,8 @@ impl<C: Halves> Exchange<'_, C> {
         to: &mut BackendConnection<B>,
     ) -> Result<Answered, Failure> {
         let (from_client, mut to_client) = self.client.halves().map_err(|_| Failure::ClientGone)?;
-        let (mut from_backend, to_backend) = to.stream.halves().map_err(|_| Failure::Lost)?;
+        let (from_backend, to_backend) = to.stream.halves().map_err(|_| Failure::Lost)?;
+        let mut from_backend = Acknowledging::new(from_backend, &to.backend.waits_in_response);
         let limits = &self.config.limits;
         let mut upload = Upload::new(
             (from_client, to_backend),
@@ -121,7 +123,7 @@ impl<C: Halves> Exchange<'_, C> {
             trial::answered(self.trial);
             // Who is connected for hours without a word is no load.
             self.stalling.stall();
-            let down = (from_backend, to_client, &mut *self.response, &self.out[..]);
+            let down = (from_backend.into_inner(), to_client, &mut *self.response, &self.out[..]);
             let mut tunnel = ByteTunnel::new(upload.into_parts(), down);
             let content_bytes = tunnel.run(self.deadline, self.config.timeouts.tunnel).await;
             return Ok(over(head, PassedContent::plain(content_bytes).since(first_byte)));

@@ -1,0 +1,148 @@
+//! What comes from a back-end, acknowledged at once where it waits for that.
+//!
+//! A server that writes a response in several small pieces, and has not switched Nagle's algorithm off (RFC 9293, section 3.7.4), sends the
+//! second one when the first is acknowledged: on a kept connection 40 ms later, unless this end is told to do so at once. Whoever opens a connection for each request
+//! does not see that, as the first data on one are acknowledged at once.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::net::halves::Input;
+
+/// Who waits for so long in the middle of a response may wait for an acknowledgement; the system defers one by 40 ms at least.
+const LONG: Duration = Duration::from_millis(30);
+/// Behind so much of a response, segments are full, and acknowledged without that.
+const SMALL_BYTES: usize = 16 * 1024;
+
+/// One response as it comes from a back-end.
+pub(super) struct Acknowledging<'a, I> {
+    from: I,
+    /// Whether this back-end was seen to wait, on any connection.
+    waits: &'a AtomicBool,
+    bytes: usize,
+    /// Something has come since we last waited.
+    came: bool,
+    waiting_since: Option<Instant>,
+}
+
+impl<'a, I> Acknowledging<'a, I> {
+    pub(super) fn new(from: I, waits: &'a AtomicBool) -> Self {
+        Self { from, waits, bytes: 0, came: false, waiting_since: None }
+    }
+
+    pub(super) fn into_inner(self) -> I {
+        self.from
+    }
+}
+
+impl<I: Input> AsyncRead for Acknowledging<'_, I> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = room.filled().len();
+        let read = Pin::new(&mut this.from).poll_read(cx, room);
+        if read.is_ready() {
+            this.came = true;
+            this.bytes += room.filled().len() - before;
+            if this.waiting_since.take().is_some_and(|since| since.elapsed() >= LONG) {
+                this.waits.store(true, Ordering::Relaxed);
+            }
+        } else if std::mem::take(&mut this.came) && this.bytes < SMALL_BYTES {
+            if this.waits.load(Ordering::Relaxed) {
+                this.from.acknowledge_now();
+            } else {
+                this.waiting_since = Some(Instant::now());
+            }
+        }
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use plimsoll_testkit::{Why, pace};
+
+    use super::*;
+
+    /// Gives what it is told to, once, and counts acknowledgements.
+    #[derive(Default)]
+    struct Pieces {
+        next: Option<usize>,
+        acknowledged: usize,
+    }
+
+    impl AsyncRead for Pieces {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            room: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let Some(bytes) = self.get_mut().next.take() else { return Poll::Pending };
+            room.put_slice(&vec![b'x'; bytes]);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Input for Pieces {
+        fn poll_broken(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn acknowledge_now(&mut self) {
+            self.acknowledged += 1;
+        }
+    }
+
+    fn read(from: &mut Acknowledging<'_, Pieces>, next: Option<usize>) {
+        let mut bytes = vec![0; 2 * SMALL_BYTES];
+        from.from.next = next;
+        let read =
+            Pin::new(from).poll_read(&mut Context::from_waker(Waker::noop()), &mut ReadBuf::new(&mut bytes));
+        assert_eq!(read.is_ready(), next.is_some());
+    }
+
+    #[test]
+    fn one_that_waited_once_is_told_each_time_that_something_came() {
+        let waits = AtomicBool::new(false);
+        let mut first = Acknowledging::new(Pieces::default(), &waits);
+        read(&mut first, None);
+        read(&mut first, Some(1));
+        read(&mut first, None);
+        assert!(!waits.load(Ordering::Relaxed));
+        pace(LONG, Why::TimeIsUp);
+        read(&mut first, Some(1));
+        assert!(waits.load(Ordering::Relaxed));
+        assert_eq!(first.into_inner().acknowledged, 0);
+        let mut second = Acknowledging::new(Pieces::default(), &waits);
+        for (next, acknowledged) in [
+            (None, 0),
+            (Some(1), 0),
+            (None, 1),
+            (None, 1),
+            (Some(1), 1),
+            (Some(1), 1),
+            (None, 2),
+            (Some(SMALL_BYTES), 2),
+            (None, 2),
+        ] {
+            read(&mut second, next);
+            assert_eq!(second.from.acknowledged, acknowledged);
+        }
+    }
+
+    #[test]
+    fn the_wait_for_an_answer_says_nothing() {
+        let waits = AtomicBool::new(false);
+        let mut from = Acknowledging::new(Pieces::default(), &waits);
+        read(&mut from, None);
+        pace(LONG, Why::TimeIsUp);
+        read(&mut from, Some(1));
+        assert!(!waits.load(Ordering::Relaxed));
+    }
+}
