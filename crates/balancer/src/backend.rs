@@ -74,6 +74,9 @@ pub(crate) struct Backend {
     pub(crate) kept_places: Arc<KeptPlaces>,
     /// Whether connections that are kept are left open; shared like `condition`.
     pub(crate) leaves_open: Arc<LeavesOpen>,
+    /// Whether bytes came from it that belonged to no response. The next time they may come when another request is under way, so its
+    /// connections are not kept; shared like `condition`.
+    pub(crate) sends_excess: Arc<AtomicBool>,
     /// Whether it was seen to wait in the middle of a response, perhaps for an acknowledgement; shared like `condition`.
     pub(crate) waits_in_response: Arc<AtomicBool>,
     /// What its agent has counted, as it last told; shared like `counts`.
@@ -115,6 +118,7 @@ impl Backend {
             kept_places: Arc::default(),
             leaves_open: Arc::default(),
             waits_in_response: Arc::default(),
+            sends_excess: Arc::default(),
             address,
             agent_counts: Arc::default(),
             retired: AtomicBool::new(false),
@@ -168,8 +172,9 @@ impl Backend {
         let kept_places = Arc::clone(&earlier.kept_places);
         let leaves_open = Arc::clone(&earlier.leaves_open);
         let waits_in_response = Arc::clone(&earlier.waits_in_response);
+        let sends_excess = Arc::clone(&earlier.sends_excess);
         let condition = Arc::clone(&earlier.condition);
-        Self { condition, kept_places, leaves_open, waits_in_response, ..this }
+        Self { condition, kept_places, leaves_open, waits_in_response, sends_excess, ..this }
     }
 
     /// Connections that are open to it, those that are kept among them.

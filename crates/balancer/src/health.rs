@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::backend::Backend;
 use crate::backend_pool::BackendPool;
+use crate::http::mended::in_highest_version;
 use crate::http2::{Http2Connections, is_reset_for_request};
 use crate::net::halves::BackendIo as _;
 use crate::net::is_local;
@@ -206,10 +207,14 @@ fn judge(answer: &[u8], ended: bool, good: RangeInclusive<u16>) -> Option<Result
     let mut head = httparse::Response::new(&mut fields);
     let parsed = head.parse(answer);
     Some(match (parsed, head.code) {
-        (Ok(_), Some(code)) if good.contains(&code) => Ok(()),
-        (Ok(_), Some(code)) => Err(BadCheck::Status(code)),
+        // Whatever is wrong behind the status line, it is an answer.
+        (_, Some(code)) if good.contains(&code) => Ok(()),
+        (_, Some(code)) => Err(BadCheck::Status(code)),
         (Ok(_), None) if ended => Err(BadCheck::Closed),
         (Ok(_), None) if answer.len() < MOST_ANSWER_BYTES => return None,
+        (Err(httparse::Error::Version), None) if let Some(answer) = in_highest_version(answer) => {
+            return judge(&answer, ended, good);
+        }
         _ => Err(BadCheck::NotHttp),
     })
 }
@@ -223,6 +228,8 @@ mod tests {
         let says =
             |answer: &[u8], ended| judge(answer, ended, 200..=499).map(|r| r.map_err(|e| e.to_string()));
         assert_eq!(says(b"HTTP/1.1 404 Not Found\r\n", false), Some(Ok(())));
+        assert_eq!(says(b"HTTP/1.1 200 OK\r\nA: \x01\r\n B\r\n\r\n", false), Some(Ok(())));
+        assert_eq!(says(b"HTTP/1.3 200 OK\nA: b\n\n", false), Some(Ok(())));
         assert_eq!(says(b"HTTP/1.1 4", false), None);
         let bad = |answer: &[u8], ended| says(answer, ended).unwrap().unwrap_err();
         assert_eq!(bad(b"HTTP/1.1 503 Busy\r\n\r\n", false), "the answer has status 503");

@@ -12,12 +12,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::lesson::Lesson;
 
-/// Who closes after each answer has done so by then, in milliseconds.
-pub(crate) const LEFT_OPEN_MS: u64 = 100;
+/// Who closes after each answer has done so by then.
+pub(crate) const LEFT_OPEN: Duration = Duration::from_millis(100);
 /// Who closes later than this is not met in the act: connections that were idle for half as long are not used for such requests.
 const SOON_MS: u64 = 1000;
 
@@ -42,10 +42,15 @@ impl LeavesOpen {
     }
 
     /// A kept connection was seen to be open so long after an answer.
-    pub(crate) fn saw_open(&self, idle_ms: u64) {
-        if idle_ms >= LEFT_OPEN_MS && !self.is_sure() {
+    pub(crate) fn saw_open(&self, idle: Duration) {
+        if idle >= LEFT_OPEN && !self.is_sure() {
             self.leaves_open_at(self.now_ms());
         }
+    }
+
+    /// Whether a connection that stays open could show that they are left open.
+    pub(crate) fn can_be_shown(&self) -> bool {
+        !self.is_sure() && !self.closed.lock().unwrap_or_else(PoisonError::into_inner).holds(self.now_ms())
     }
 
     /// A kept connection has answered a further request, or the back-end says that it leaves one open.
@@ -86,9 +91,9 @@ mod tests {
     #[test]
     fn it_is_sure_once_a_connection_was_left_open() {
         let leaves_open = LeavesOpen::default();
-        leaves_open.saw_open(LEFT_OPEN_MS - 1);
+        leaves_open.saw_open(LEFT_OPEN - Duration::from_millis(1));
         assert!(!leaves_open.is_sure());
-        leaves_open.saw_open(LEFT_OPEN_MS);
+        leaves_open.saw_open(LEFT_OPEN);
         assert!(leaves_open.is_sure());
         let leaves_open = LeavesOpen::default();
         leaves_open.said();
@@ -102,9 +107,9 @@ mod tests {
         leaves_open.saw_closed(SOON_MS);
         assert!(leaves_open.is_sure(), "after a second");
         leaves_open.saw_closed(SOON_MS - 1);
-        assert!(!leaves_open.is_sure());
+        assert!(!leaves_open.is_sure() && !leaves_open.can_be_shown());
         leaves_open.said();
-        leaves_open.saw_open(LEFT_OPEN_MS);
+        leaves_open.saw_open(LEFT_OPEN);
         assert!(!leaves_open.is_sure());
         leaves_open.leaves_open_at(11_000);
         assert!(leaves_open.is_sure());

@@ -153,7 +153,7 @@ pub(crate) fn push_edits(edits: &[FieldEdit], out: &mut Vec<u8>) {
 }
 
 /// `Content-Length` as RFC 9110, section 8.6, writes it: digits only. A list, a sign or white space inside is not a
-/// length, even where the list repeats one number.
+/// length.
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 18 {
         return None;

@@ -14,7 +14,7 @@ pub(crate) mod forwarding;
 pub(crate) mod head_end;
 pub(crate) mod host;
 pub(crate) mod key;
-mod mended;
+pub(crate) mod mended;
 pub(crate) mod operation;
 pub(crate) mod placed;
 pub(crate) mod request;

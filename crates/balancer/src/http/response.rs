@@ -123,17 +123,15 @@ pub(crate) fn rewrite(
         (Framing::Chunked | Framing::UntilClose, _) => (true, context.keep_client),
         _ => (false, context.keep_client),
     };
+    let keep_backend = framing != Framing::UntilClose && facts.leaves_open(status, version);
     let head = ResponseHead {
         status,
         framing,
         coding: coded.coding,
         hit: facts.told_hit.get(),
         chunked_out,
-        keep_backend: !facts.options.close
-            && framing != Framing::UntilClose
-            && facts.ends_certainly(version)
-            && (version == HttpVersion::Http11 || facts.options.keep_alive),
-        says_kept: facts.options.keep_alive,
+        keep_backend,
+        says_kept: keep_backend && facts.options.keep_alive,
         keep_client,
     };
     write_line(status, response.reason.unwrap_or_default(), out);
@@ -213,9 +211,12 @@ impl<'a> ResponseFacts<'a> {
         self.content_length.filter(|_| !self.chunked)
     }
 
-    /// Whether all would agree where the response ends, so that another one may follow on the connection (RFC 9112, section 6.1).
-    fn ends_certainly(&self, version: HttpVersion) -> bool {
-        !self.chunked || (self.content_length.is_none() && version != HttpVersion::Http10)
+    /// Whether the connection goes on, and all would agree where this response ends (RFC 9112, section 6.1).
+    fn leaves_open(&self, status: u16, version: HttpVersion) -> bool {
+        let old = version == HttpVersion::Http10;
+        let disputed = self.chunked && (self.content_length.is_some() || old || status == 204)
+            || status == 204 && self.content_length.is_some_and(|length| length > 0);
+        !disputed && !self.options.close && (!old || self.options.keep_alive)
     }
 
     fn framing(&self, status: u16, to_head: bool) -> Framing {

@@ -28,11 +28,13 @@ pub(super) struct Acknowledging<'a, I> {
     /// Something has come since we last waited.
     came: bool,
     waiting_since: Option<Instant>,
+    /// Whether it was told then what has come.
+    acknowledged: bool,
 }
 
 impl<'a, I> Acknowledging<'a, I> {
     pub(super) fn new(from: I, waits: &'a AtomicBool) -> Self {
-        Self { from, waits, bytes: 0, came: false, waiting_since: None }
+        Self { from, waits, bytes: 0, came: false, waiting_since: None, acknowledged: false }
     }
 
     pub(super) fn into_inner(self) -> I {
@@ -45,18 +47,20 @@ impl<I: Input> AsyncRead for Acknowledging<'_, I> {
         let this = self.get_mut();
         let before = room.filled().len();
         let read = Pin::new(&mut this.from).poll_read(cx, room);
-        if read.is_ready() {
+        let bytes = room.filled().len() - before;
+        if bytes > 0 {
             this.came = true;
-            this.bytes += room.filled().len() - before;
+            this.bytes += bytes;
             if this.waiting_since.take().is_some_and(|since| since.elapsed() >= LONG) {
-                this.waits.store(true, Ordering::Relaxed);
+                // Where it was told that all had come, it waits for something else.
+                this.waits.store(!this.acknowledged, Ordering::Relaxed);
             }
-        } else if std::mem::take(&mut this.came) && this.bytes < SMALL_BYTES {
-            if this.waits.load(Ordering::Relaxed) {
+        } else if read.is_pending() && std::mem::take(&mut this.came) && this.bytes < SMALL_BYTES {
+            this.acknowledged = this.waits.load(Ordering::Relaxed);
+            if this.acknowledged {
                 this.from.acknowledge_now();
-            } else {
-                this.waiting_since = Some(Instant::now());
             }
+            this.waiting_since = Some(Instant::now());
         }
         read
     }
@@ -118,7 +122,7 @@ mod tests {
         pace(LONG, Why::TimeIsUp);
         read(&mut first, Some(1));
         assert!(waits.load(Ordering::Relaxed));
-        assert_eq!(first.into_inner().acknowledged, 0);
+        assert_eq!(first.from.acknowledged, 0);
         let mut second = Acknowledging::new(Pieces::default(), &waits);
         for (next, acknowledged) in [
             (None, 0),
@@ -134,6 +138,18 @@ mod tests {
             read(&mut second, next);
             assert_eq!(second.from.acknowledged, acknowledged);
         }
+    }
+
+    #[test]
+    fn one_that_waits_all_the_same_waits_for_something_else() {
+        let waits = AtomicBool::new(true);
+        let mut from = Acknowledging::new(Pieces::default(), &waits);
+        read(&mut from, Some(1));
+        read(&mut from, None);
+        pace(LONG, Why::TimeIsUp);
+        assert!(waits.load(Ordering::Relaxed));
+        read(&mut from, Some(1));
+        assert!(!waits.load(Ordering::Relaxed));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A connection to a back-end, in use or idle.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -14,6 +15,8 @@ pub(crate) struct BackendConnection<B> {
     pub(crate) backend: Arc<Backend>,
     /// No request was answered on it yet.
     pub(crate) is_new: bool,
+    /// For how long it was idle before its present use, in milliseconds.
+    pub(crate) idle_ms: u64,
     /// Whose connection it was said to be for: it is for requests on that one alone.
     pub(super) client: Option<Box<ConnectionEnds>>,
     pub(super) _permit: OwnedSemaphorePermit,
@@ -30,6 +33,8 @@ pub(super) fn key(backend: &Backend) -> BackendKey {
 pub(super) struct Idle<B> {
     pub(super) connection: BackendConnection<B>,
     pub(super) since_ms: u64,
+    /// The same by the clock, where it is to be seen whether it is left open.
+    pub(super) watched_since: Option<Instant>,
 }
 
 /// What a kept connection is wanted for.
@@ -48,8 +53,24 @@ pub(crate) enum KeptFor {
 const MOST_IDLE_MS: u64 = 500;
 
 impl<B> Idle<B> {
+    /// One that is idle from now on; `now_ms` is the worker's time.
+    pub(super) fn now(connection: BackendConnection<B>, now_ms: u64) -> Self {
+        let watched_since = (!connection.backend.leaves_open.is_sure()).then(Instant::now);
+        Self { connection, since_ms: now_ms, watched_since }
+    }
+
+    /// For how long it has been left open, as far as that was watched.
+    pub(super) fn left_open(&self) -> Duration {
+        self.watched_since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
     pub(super) fn idle_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.since_ms)
+    }
+
+    /// Its connection, to be used now.
+    pub(super) fn used(self, now_ms: u64) -> BackendConnection<B> {
+        BackendConnection { idle_ms: self.idle_ms(now_ms), ..self.connection }
     }
 
     /// Whether it can be used for that.

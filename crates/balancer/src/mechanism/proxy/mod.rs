@@ -42,6 +42,9 @@ use compress::Compressors;
 use pass::Exchange;
 use pool::{BackendConnection, KeptFor, NoConnection, Pool};
 
+/// A request that is lost so soon, in milliseconds, came to a connection that was closed already.
+const SOON_LOST_MS: u64 = 100;
+
 /// The mechanism of one worker, with connections of this type to back-ends.
 pub(crate) struct Proxy<B: BackendIo = ToBackend> {
     pool: Pool<B>,
@@ -133,13 +136,18 @@ impl<B: BackendIo> Proxy<B> {
             compressors: &self.compressors,
         };
         *request.answering = true;
+        let sent_ms = request.deadline.now_ms();
         let passed = exchange.pass(&mut connection).await;
         *request.answering = false;
         let leaves_open = &connection.backend.leaves_open;
         match &passed {
             Ok(answered) if !connection.is_new || answered.head.says_kept => leaves_open.said(),
-            // When it was closed nobody knows; perhaps with the answer before.
-            Err(Failure::Lost) if !connection.is_new => leaves_open.saw_closed(0),
+            // When it was closed nobody knows; perhaps with the answer before. What is lost later was begun with.
+            Err(Failure::Lost)
+                if !connection.is_new && request.deadline.now_ms() - sent_ms <= SOON_LOST_MS =>
+            {
+                leaves_open.saw_closed(connection.idle_ms);
+            }
             _ => {}
         }
         let answered = passed.map_err(|failure| match failure {

@@ -15,7 +15,7 @@ use super::idle::{BackendKey, Idle, key};
 use super::told::ToldConnections;
 use crate::accepted::Accepted;
 use crate::backend::Backend;
-use crate::backend::leaves_open::LEFT_OPEN_MS;
+use crate::backend::leaves_open::LEFT_OPEN;
 use crate::host_names::UnresolvedHost;
 use crate::net::deadline::Deadlines;
 use crate::net::halves::BackendIo;
@@ -57,34 +57,35 @@ impl<B: BackendIo> Pool<B> {
     ) -> Option<BackendConnection<B>> {
         let now_ms = self.deadlines.now_ms();
         if let Some(client) = client {
-            let idle = self.told.borrow_mut().take(backend, client, care != KeptFor::Repeatable)?;
-            backend.leaves_open.saw_open(idle.idle_ms(now_ms));
-            return idle.is_fit(care, now_ms).then_some(idle.connection);
+            let idle = self.told.borrow_mut().take(backend, client, care != KeptFor::Repeatable, now_ms)?;
+            backend.leaves_open.saw_open(idle.left_open());
+            return idle.is_fit(care, now_ms).then(|| idle.used(now_ms));
         }
         let mut idle = self.idle.borrow_mut();
         let stack = idle.get_mut(&key(backend))?;
         if care == KeptFor::Once
             && !backend.leaves_open.is_sure()
             && let Some(oldest) = stack.first()
+            && Arc::ptr_eq(&oldest.connection.backend, backend)
             && oldest.connection.stream.is_open(true)
         {
-            backend.leaves_open.saw_open(oldest.idle_ms(now_ms));
+            backend.leaves_open.saw_open(oldest.left_open());
         }
         while let Some(idle) = stack.pop() {
             if !Arc::ptr_eq(&idle.connection.backend, backend) {
                 continue;
             }
-            let idle_ms = idle.idle_ms(now_ms);
             if !idle.connection.stream.is_open(care != KeptFor::Repeatable) {
-                backend.leaves_open.saw_closed(idle_ms);
+                backend.leaves_open.saw_closed(idle.idle_ms(now_ms));
                 continue;
             }
-            backend.leaves_open.saw_open(idle_ms);
             if idle.is_fit(care, now_ms) {
-                return Some(idle.connection);
+                return Some(idle.used(now_ms));
             }
-            // The others have been idle for longer; this one makes room for a new one. But the last one may show that it is left open.
-            if idle_ms < LEFT_OPEN_MS && stack.is_empty() {
+            // The others have been idle for longer; this one makes room for a new one. But the last one may show that it is left open,
+            // where it takes nobody's place.
+            let may_show = idle.left_open() < LEFT_OPEN && backend.leaves_open.can_be_shown();
+            if may_show && stack.is_empty() && backend.permits.available_permits() > 0 {
                 stack.push(idle);
             }
             return None;
@@ -108,17 +109,18 @@ impl<B: BackendIo> Pool<B> {
             || backend.is_retired()
             || backend.is_blocked()
             || backend.kept_places.closes()
+            || backend.sends_excess.load(Ordering::Relaxed)
             || backend.waiting.load(Ordering::Relaxed) > 0
         {
             return;
         }
         let key = key(backend);
-        let since_ms = self.deadlines.now_ms();
-        if let Some(client) = connection.client.as_deref().copied() {
-            return self.told.borrow_mut().put(client, Idle { connection, since_ms });
+        let client = connection.client.as_deref().copied();
+        let idle = Idle::now(connection, self.deadlines.now_ms());
+        match client {
+            Some(client) => self.told.borrow_mut().put(client, idle),
+            None => self.idle.borrow_mut().entry(key).or_default().push(idle),
         }
-        let mut idle = self.idle.borrow_mut();
-        idle.entry(key).or_default().push(Idle { connection, since_ms });
     }
 
     /// Closes connections that were idle for too long, lead to a removed back-end, or take a place that
@@ -130,14 +132,15 @@ impl<B: BackendIo> Pool<B> {
         // A connection that the back-end closed is closed here too, not only when it would be used.
         let is_kept = |idle: &Idle<B>| {
             let (backend, idle_ms) = (&idle.connection.backend, idle.idle_ms(now_ms));
-            if !idle.connection.stream.is_open(false) {
+            if !idle.connection.stream.is_open(!backend.leaves_open.is_sure()) {
                 backend.leaves_open.saw_closed(idle_ms);
                 return false;
             }
-            backend.leaves_open.saw_open(idle_ms);
+            backend.leaves_open.saw_open(idle.left_open());
             !backend.is_retired()
                 && !backend.is_blocked()
                 && !backend.kept_places.closes()
+                && !backend.sends_excess.load(Ordering::Relaxed)
                 && idle_ms < most_ms
         };
         self.idle.borrow_mut().retain(|_, stack| {
@@ -178,7 +181,14 @@ impl<B: BackendIo> Pool<B> {
         let client = client.map(|client| Box::new(*client));
         // A stream beside others on one connection takes no place of its own.
         let is_new = stream.is_new() && !backend.http2;
-        Ok(BackendConnection { stream, backend: Arc::clone(backend), is_new, client, _permit: permit })
+        Ok(BackendConnection {
+            stream,
+            backend: Arc::clone(backend),
+            is_new,
+            idle_ms: 0,
+            client,
+            _permit: permit,
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -82,6 +83,7 @@ pub(crate) struct Relay<'a> {
     /// As the back-end gave that, where it is compressed.
     original_bytes: u64,
     clean: bool,
+    excess: bool,
     trailers_out: bool,
     /// Where the content is compressed: by this, into chunks in `out`.
     coded: Option<CodedContent>,
@@ -118,6 +120,7 @@ impl<'a> Relay<'a> {
             content_bytes: 0,
             original_bytes: 0,
             clean: true,
+            excess: false,
             trailers_out: client != HttpVersion::Http10,
             // A response without a body is not compressed, whatever its head says of one.
             coding: head.coding.filter(|_| compressor.is_some()),
@@ -125,7 +128,7 @@ impl<'a> Relay<'a> {
         };
         if matches!(relay.body, Body::Read) {
             // What follows a response without a body was not asked for; the client need not know.
-            relay.clean = relay.response.is_empty();
+            relay.excess = !relay.response.is_empty();
         } else {
             relay.take()?;
         }
@@ -143,9 +146,16 @@ impl<'a> Relay<'a> {
         }
     }
 
+    /// Sets this if bytes came that belong to no response.
+    pub(crate) fn note_excess(&self, sends_excess: &AtomicBool) {
+        if self.excess {
+            sends_excess.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Whether nothing was left over on the back-end's connection.
     pub(crate) fn ended_cleanly(&self) -> bool {
-        self.clean && matches!(self.body, Body::Read)
+        self.clean && !self.excess && matches!(self.body, Body::Read)
     }
 
     /// Writes and reads until the response is out. What is left of the request goes on at the same time.
@@ -272,7 +282,7 @@ impl<'a> Relay<'a> {
             Body::Length(left) => {
                 let content = there.min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= content as u64;
-                self.clean &= content == there;
+                self.excess = content < there;
                 (self.content, self.consumed) = (content, there);
                 if *left == 0 {
                     self.body = Body::Read;
@@ -283,7 +293,7 @@ impl<'a> Relay<'a> {
                 let step = decoder.decode(self.response.data_mut())?;
                 (self.content, self.consumed) = (step.content, step.consumed);
                 if step.done {
-                    self.clean &= step.consumed == there;
+                    self.excess = step.consumed < there;
                     self.consumed = there;
                     let trailers = decoder.trailers()?;
                     self.body = Body::Read;

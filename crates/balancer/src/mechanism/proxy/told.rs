@@ -47,6 +47,7 @@ impl<B: BackendIo> ToldConnections<B> {
         backend: &Arc<Backend>,
         client: &ConnectionEnds,
         surely: bool,
+        now_ms: u64,
     ) -> Option<Idle<B>> {
         loop {
             let of_client = self.by_client.get(client)?;
@@ -57,6 +58,7 @@ impl<B: BackendIo> ToldConnections<B> {
             if idle.connection.stream.is_open(surely) {
                 return Some(idle);
             }
+            backend.leaves_open.saw_closed(idle.idle_ms(now_ms));
         }
     }
 

@@ -75,8 +75,16 @@ fn full(clients: u16) -> (Pool<Silent>, [Arc<Backend>; 2]) {
 }
 
 fn open(pool: &Pool<Silent>, backend: &Arc<Backend>, port: u16) -> Option<BackendConnection<Silent>> {
+    open_for(pool, backend, Some(&client(port)))
+}
+
+fn open_for(
+    pool: &Pool<Silent>,
+    backend: &Arc<Backend>,
+    client: Option<&ConnectionEnds>,
+) -> Option<BackendConnection<Silent>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(pool.connect(backend, Some(&client(port)), Duration::from_millis(1))).ok()
+    runtime.block_on(pool.connect(backend, client, Duration::from_millis(1))).ok()
 }
 
 /// The clients for which there is a connection.
@@ -124,12 +132,54 @@ fn those_of_a_client_end_with_it() {
     for port in [1, 2] {
         for backend in [&first, &second] {
             let connection = pool.take(backend, Some(&client(port)), KeptFor::Repeatable).unwrap();
-            told.put(client(port), Idle { connection, since_ms: 0 });
+            told.put(client(port), Idle::now(connection, 0));
         }
     }
     told.client_ended(&client(1));
-    assert!(told.take(&first, &client(1), false).is_none());
+    assert!(told.take(&first, &client(1), false, 0).is_none());
     assert_eq!(told.make_room(&first, 5), 1, "nothing else of it is remembered");
-    assert!(told.take(&second, &client(2), false).is_some());
+    assert!(told.take(&second, &client(2), false, 0).is_some());
     assert!(told.is_empty());
+}
+
+/// A pool with one idle connection, for no client, to a back-end that takes so many.
+fn one_idle(max_connections: u32) -> (Pool<Silent>, Arc<Backend>) {
+    let pool = Pool::new(Deadlines::new());
+    let address = Ok(([127, 0, 0, 1], 1).into());
+    let backend = Arc::new(Backend::new(BackendId(0), "b".into(), address, "b".into(), max_connections, 1));
+    pool.put(open_for(&pool, &backend, None).unwrap());
+    (pool, backend)
+}
+
+#[test]
+fn what_must_not_be_sent_twice_leaves_one_to_see_whether_it_stays_open() {
+    let (pool, backend) = one_idle(2);
+    assert!(pool.take(&backend, None, KeptFor::Once).is_none());
+    assert_eq!(backend.connections(), 1, "it is left");
+    pool.put(open_for(&pool, &backend, None).unwrap());
+    assert!(pool.take(&backend, None, KeptFor::Once).is_none());
+    assert_eq!(backend.connections(), 1, "the second is not");
+    backend.leaves_open.said();
+    assert!(pool.take(&backend, None, KeptFor::Once).is_some());
+}
+
+#[test]
+fn where_there_is_no_other_place_none_is_left() {
+    let (pool, backend) = one_idle(1);
+    assert!(pool.take(&backend, None, KeptFor::Once).is_none());
+    assert_eq!(backend.connections(), 0);
+    let (pool, backend) = one_idle(2);
+    backend.leaves_open.saw_closed(0);
+    assert!(pool.take(&backend, None, KeptFor::Once).is_none());
+    assert_eq!(backend.connections(), 0, "it can show nothing now");
+}
+
+#[test]
+fn connections_to_one_that_sends_more_than_belongs_to_an_answer_are_not_kept() {
+    let (pool, backend) = one_idle(2);
+    backend.sends_excess.store(true, Ordering::Relaxed);
+    pool.put(open_for(&pool, &backend, None).unwrap());
+    assert_eq!(backend.connections(), 1);
+    pool.sweep(HOUR);
+    assert_eq!(backend.connections(), 0);
 }
