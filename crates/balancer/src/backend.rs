@@ -1,6 +1,7 @@
 //! The state of a back-end that all workers share.
 
 mod condition;
+pub(crate) mod excess;
 pub(crate) mod kept_places;
 pub(crate) mod leaves_open;
 mod lesson;
@@ -17,6 +18,7 @@ use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
 use self::condition::BackendCondition;
+use self::excess::Excess;
 use self::kept_places::{AfterStarving, KeptPlaces, Starving};
 use self::leaves_open::LeavesOpen;
 use crate::ejection::{EjectionChange, TrialEnd};
@@ -74,11 +76,11 @@ pub(crate) struct Backend {
     pub(crate) kept_places: Arc<KeptPlaces>,
     /// Whether connections that are kept are left open; shared like `condition`.
     pub(crate) leaves_open: Arc<LeavesOpen>,
-    /// Whether bytes came from it that belonged to no response. The next time they may come when another request is under way, so its
-    /// connections are not kept; shared like `condition`.
-    pub(crate) sends_excess: Arc<AtomicBool>,
-    /// Whether it was seen to wait in the middle of a response, perhaps for an acknowledgement; shared like `condition`.
-    pub(crate) waits_in_response: Arc<AtomicBool>,
+    /// Whether it sends more than belongs to its responses; shared like `condition`.
+    pub(crate) excess: Arc<Excess>,
+    /// Whether it was seen to wait in the middle of a response, perhaps for an acknowledgement, and how often that is still to be believed;
+    /// shared like `condition`.
+    pub(crate) waits_in_response: Arc<AtomicU32>,
     /// What its agent has counted, as it last told; shared like `counts`.
     agent_counts: Arc<Mutex<Option<AgentCounts>>>,
     /// No longer configured, so its connections are not kept.
@@ -118,7 +120,7 @@ impl Backend {
             kept_places: Arc::default(),
             leaves_open: Arc::default(),
             waits_in_response: Arc::default(),
-            sends_excess: Arc::default(),
+            excess: Arc::default(),
             address,
             agent_counts: Arc::default(),
             retired: AtomicBool::new(false),
@@ -172,9 +174,9 @@ impl Backend {
         let kept_places = Arc::clone(&earlier.kept_places);
         let leaves_open = Arc::clone(&earlier.leaves_open);
         let waits_in_response = Arc::clone(&earlier.waits_in_response);
-        let sends_excess = Arc::clone(&earlier.sends_excess);
+        let excess = Arc::clone(&earlier.excess);
         let condition = Arc::clone(&earlier.condition);
-        Self { condition, kept_places, leaves_open, waits_in_response, sends_excess, ..this }
+        Self { condition, kept_places, leaves_open, waits_in_response, excess, ..this }
     }
 
     /// Connections that are open to it, those that are kept among them.
@@ -264,6 +266,16 @@ impl Backend {
             );
         }
         answer != AfterStarving::TookLong
+    }
+
+    /// Bytes came from it that belong to no response.
+    pub(crate) fn sent_excess(&self) {
+        if let Some(none_kept) = self.excess.came() {
+            tracing::warn!(
+                backend = &*self.name,
+                "it sends more than belongs to its responses (a Content-Length that is too small?): for {none_kept:?} no connection to it is used twice"
+            );
+        }
     }
 
     /// The times to the first byte of its answers so far, by bucket.

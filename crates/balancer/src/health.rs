@@ -207,11 +207,14 @@ fn judge(answer: &[u8], ended: bool, good: RangeInclusive<u16>) -> Option<Result
     let mut head = httparse::Response::new(&mut fields);
     let parsed = head.parse(answer);
     Some(match (parsed, head.code) {
+        (Err(httparse::Error::Status), _) => Err(BadCheck::NotHttp),
         // Whatever is wrong behind the status line, it is an answer.
         (_, Some(code)) if good.contains(&code) => Ok(()),
         (_, Some(code)) => Err(BadCheck::Status(code)),
         (Ok(_), None) if ended => Err(BadCheck::Closed),
         (Ok(_), None) if answer.len() < MOST_ANSWER_BYTES => return None,
+        // What follows the version has not come.
+        (Err(httparse::Error::Version), None) if !ended && answer.len() <= b"HTTP/1.2".len() => return None,
         (Err(httparse::Error::Version), None) if let Some(answer) = in_highest_version(answer) => {
             return judge(&answer, ended, good);
         }
@@ -230,6 +233,10 @@ mod tests {
         assert_eq!(says(b"HTTP/1.1 404 Not Found\r\n", false), Some(Ok(())));
         assert_eq!(says(b"HTTP/1.1 200 OK\r\nA: \x01\r\n B\r\n\r\n", false), Some(Ok(())));
         assert_eq!(says(b"HTTP/1.3 200 OK\nA: b\n\n", false), Some(Ok(())));
+        assert_eq!(says(b"HTTP/1.3", false), None);
+        for bad in [&b"HTTP/1.1 200OK\r\n"[..], b"HTTP/1.1 200 \x01\r\n", b"HTTP/2.0 200 OK\r\n"] {
+            assert!(matches!(says(bad, false), Some(Err(_))), "{}", bad.escape_ascii());
+        }
         assert_eq!(says(b"HTTP/1.1 4", false), None);
         let bad = |answer: &[u8], ended| says(answer, ended).unwrap().unwrap_err();
         assert_eq!(bad(b"HTTP/1.1 503 Busy\r\n\r\n", false), "the answer has status 503");

@@ -187,6 +187,11 @@ pub(crate) trait BackendIo: Halves + Sized {
         true
     }
 
+    /// Whether bytes have come on an idle one, where that can be told.
+    fn has_excess(&self) -> bool {
+        false
+    }
+
     /// Whether an idle one can be written to. With `surely` the system is asked whether the back-end has closed it this
     /// very moment.
     fn is_open(&self, surely: bool) -> bool;

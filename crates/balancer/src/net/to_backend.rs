@@ -74,6 +74,10 @@ impl BackendIo for ToBackend {
         !matches!(self, Self::Http2(_))
     }
 
+    fn has_excess(&self) -> bool {
+        matches!(self, Self::Plain(stream) if peeked(stream).is_ok_and(|bytes| bytes > 0))
+    }
+
     /// Readable means the end, an error, or unexpected bytes.
     fn is_open(&self, surely: bool) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
@@ -148,9 +152,12 @@ fn explained(error: io::Error) -> io::Error {
 }
 
 fn nothing_to_read(stream: &TcpStream) -> bool {
-    let mut byte = [std::mem::MaybeUninit::uninit()];
-    let looked = SockRef::from(stream).peek(&mut byte);
-    looked.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    peeked(stream).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// How many bytes there are to read, 1 at most; none at the end.
+fn peeked(stream: &TcpStream) -> io::Result<usize> {
+    SockRef::from(stream).peek(&mut [std::mem::MaybeUninit::uninit()])
 }
 
 /// For health checks, which use one direction at a time.

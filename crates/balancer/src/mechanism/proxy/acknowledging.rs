@@ -6,7 +6,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,16 @@ use crate::net::halves::Input;
 
 /// Who waits for so long in the middle of a response may wait for an acknowledgement; the system defers one by 40 ms at least.
 const LONG: Duration = Duration::from_millis(30);
+/// Who waits so often all the same, with no short wait between, waits for something else.
+const BELIEVED: u32 = 8;
 /// Behind so much of a response, segments are full, and acknowledged without that.
 const SMALL_BYTES: usize = 16 * 1024;
 
 /// One response as it comes from a back-end.
 pub(super) struct Acknowledging<'a, I> {
     from: I,
-    /// Whether this back-end was seen to wait, on any connection.
-    waits: &'a AtomicBool,
+    /// Whether this back-end was seen to wait, on any connection: how often it may still wait all the same.
+    waits: &'a AtomicU32,
     bytes: usize,
     /// Something has come since we last waited.
     came: bool,
@@ -33,8 +35,22 @@ pub(super) struct Acknowledging<'a, I> {
 }
 
 impl<'a, I> Acknowledging<'a, I> {
-    pub(super) fn new(from: I, waits: &'a AtomicBool) -> Self {
+    pub(super) fn new(from: I, waits: &'a AtomicU32) -> Self {
         Self { from, waits, bytes: 0, came: false, waiting_since: None, acknowledged: false }
+    }
+
+    /// It waited so long.
+    fn learn(&self, waited: Duration) {
+        let believed = self.waits.load(Ordering::Relaxed);
+        let now = match (waited >= LONG, self.acknowledged) {
+            (true, true) => believed.saturating_sub(1),
+            (true, false) => BELIEVED,
+            (false, true) if believed > 0 => BELIEVED,
+            (false, _) => believed,
+        };
+        if now != believed {
+            self.waits.store(now, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn into_inner(self) -> I {
@@ -51,12 +67,11 @@ impl<I: Input> AsyncRead for Acknowledging<'_, I> {
         if bytes > 0 {
             this.came = true;
             this.bytes += bytes;
-            if this.waiting_since.take().is_some_and(|since| since.elapsed() >= LONG) {
-                // Where it was told that all had come, it waits for something else.
-                this.waits.store(!this.acknowledged, Ordering::Relaxed);
+            if let Some(since) = this.waiting_since.take() {
+                this.learn(since.elapsed());
             }
         } else if read.is_pending() && std::mem::take(&mut this.came) && this.bytes < SMALL_BYTES {
-            this.acknowledged = this.waits.load(Ordering::Relaxed);
+            this.acknowledged = this.waits.load(Ordering::Relaxed) > 0;
             if this.acknowledged {
                 this.from.acknowledge_now();
             }
@@ -113,15 +128,15 @@ mod tests {
 
     #[test]
     fn one_that_waited_once_is_told_each_time_that_something_came() {
-        let waits = AtomicBool::new(false);
+        let waits = AtomicU32::new(0);
         let mut first = Acknowledging::new(Pieces::default(), &waits);
         read(&mut first, None);
         read(&mut first, Some(1));
         read(&mut first, None);
-        assert!(!waits.load(Ordering::Relaxed));
+        assert_eq!(waits.load(Ordering::Relaxed), 0);
         pace(LONG, Why::TimeIsUp);
         read(&mut first, Some(1));
-        assert!(waits.load(Ordering::Relaxed));
+        assert_eq!(waits.load(Ordering::Relaxed), BELIEVED);
         assert_eq!(first.from.acknowledged, 0);
         let mut second = Acknowledging::new(Pieces::default(), &waits);
         for (next, acknowledged) in [
@@ -142,23 +157,34 @@ mod tests {
 
     #[test]
     fn one_that_waits_all_the_same_waits_for_something_else() {
-        let waits = AtomicBool::new(true);
+        let waits = AtomicU32::new(BELIEVED);
         let mut from = Acknowledging::new(Pieces::default(), &waits);
-        read(&mut from, Some(1));
-        read(&mut from, None);
-        pace(LONG, Why::TimeIsUp);
-        assert!(waits.load(Ordering::Relaxed));
-        read(&mut from, Some(1));
-        assert!(!waits.load(Ordering::Relaxed));
+        from.acknowledged = true;
+        for left in (1..BELIEVED).rev() {
+            from.learn(LONG);
+            assert_eq!(waits.load(Ordering::Relaxed), left);
+        }
+        from.learn(Duration::ZERO);
+        assert_eq!(waits.load(Ordering::Relaxed), BELIEVED, "that one did not");
+        for _ in 0..=BELIEVED {
+            from.learn(LONG);
+        }
+        from.learn(Duration::ZERO);
+        assert_eq!(waits.load(Ordering::Relaxed), 0);
+        from.acknowledged = false;
+        from.learn(Duration::ZERO);
+        assert_eq!(waits.load(Ordering::Relaxed), 0);
+        from.learn(LONG);
+        assert_eq!(waits.load(Ordering::Relaxed), BELIEVED);
     }
 
     #[test]
     fn the_wait_for_an_answer_says_nothing() {
-        let waits = AtomicBool::new(false);
+        let waits = AtomicU32::new(0);
         let mut from = Acknowledging::new(Pieces::default(), &waits);
         read(&mut from, None);
         pace(LONG, Why::TimeIsUp);
         read(&mut from, Some(1));
-        assert!(!waits.load(Ordering::Relaxed));
+        assert_eq!(waits.load(Ordering::Relaxed), 0);
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::backend::Backend;
+use crate::net::halves::BackendIo;
 use crate::net::proxy_protocol::ConnectionEnds;
 
 /// A connection to a back-end.
@@ -48,6 +49,10 @@ pub(crate) enum KeptFor {
     Once,
 }
 
+/// The worker's time is behind by less than this, as long as it is not held up, in milliseconds.
+const WORKER_LATE_MS: u64 = 100;
+/// Bytes that come so soon after a response, in milliseconds, are taken for its excess. Later a server may say that it closes an idle connection.
+const EXCESS_MS: u64 = 1000;
 /// A connection that was idle for longer is not used for what must not be sent twice: back-ends close theirs after some seconds, and one that
 /// is closed in that very moment loses the request.
 const MOST_IDLE_MS: u64 = 500;
@@ -59,9 +64,10 @@ impl<B> Idle<B> {
         Self { connection, since_ms: now_ms, watched_since }
     }
 
-    /// For how long it has been left open, as far as that was watched.
-    pub(super) fn left_open(&self) -> Duration {
-        self.watched_since.map(|since| since.elapsed()).unwrap_or_default()
+    /// For how long it has been left open at least.
+    pub(super) fn left_open(&self, now_ms: u64) -> Duration {
+        let by_worker = || Duration::from_millis(self.idle_ms(now_ms).saturating_sub(WORKER_LATE_MS));
+        self.watched_since.map_or_else(by_worker, |since| since.elapsed())
     }
 
     pub(super) fn idle_ms(&self, now_ms: u64) -> u64 {
@@ -77,5 +83,17 @@ impl<B> Idle<B> {
     pub(super) fn is_fit(&self, wanted_for: KeptFor, now_ms: u64) -> bool {
         wanted_for != KeptFor::Once
             || self.connection.backend.leaves_open.is_sure() && self.idle_ms(now_ms) <= MOST_IDLE_MS
+    }
+}
+
+impl<B: BackendIo> Idle<B> {
+    /// What it means that it is not open any more.
+    pub(super) fn note_closed(&self, now_ms: u64) {
+        let (backend, idle_ms) = (&self.connection.backend, self.idle_ms(now_ms));
+        if idle_ms < EXCESS_MS && self.connection.stream.has_excess() {
+            backend.sent_excess();
+        } else {
+            backend.leaves_open.saw_closed(idle_ms);
+        }
     }
 }

@@ -85,7 +85,7 @@ impl<C: Halves> Exchange<'_, C> {
         let (from_client, mut to_client) = self.client.halves().map_err(|_| Failure::ClientGone)?;
         let (from_backend, to_backend) = to.stream.halves().map_err(|_| Failure::Lost)?;
         let mut from_backend = Acknowledging::new(from_backend, &to.backend.waits_in_response);
-        let sends_excess = &to.backend.sends_excess;
+        let backend = &*to.backend;
         let limits = &self.config.limits;
         let mut upload = Upload::new(
             (from_client, to_backend),
@@ -135,7 +135,7 @@ impl<C: Halves> Exchange<'_, C> {
         let (from, to, stalling) = (&mut from_backend, &mut to_client, &mut self.stalling);
         let done = relay.run(&mut upload, from, to, self.deadline, self.config, stalling).await;
         let content = relay.passed().since(first_byte);
-        relay.note_excess(sends_excess);
+        relay.note_excess(backend);
         match done {
             Ok(()) => Ok(Answered {
                 head,

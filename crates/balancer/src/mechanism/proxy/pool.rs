@@ -55,10 +55,13 @@ impl<B: BackendIo> Pool<B> {
         client: Option<&ConnectionEnds>,
         care: KeptFor,
     ) -> Option<BackendConnection<B>> {
+        if backend.excess.is_expected() {
+            return None;
+        }
         let now_ms = self.deadlines.now_ms();
         if let Some(client) = client {
             let idle = self.told.borrow_mut().take(backend, client, care != KeptFor::Repeatable, now_ms)?;
-            backend.leaves_open.saw_open(idle.left_open());
+            backend.leaves_open.saw_open(idle.left_open(now_ms));
             return idle.is_fit(care, now_ms).then(|| idle.used(now_ms));
         }
         let mut idle = self.idle.borrow_mut();
@@ -69,14 +72,14 @@ impl<B: BackendIo> Pool<B> {
             && Arc::ptr_eq(&oldest.connection.backend, backend)
             && oldest.connection.stream.is_open(true)
         {
-            backend.leaves_open.saw_open(oldest.left_open());
+            backend.leaves_open.saw_open(oldest.left_open(now_ms));
         }
         while let Some(idle) = stack.pop() {
             if !Arc::ptr_eq(&idle.connection.backend, backend) {
                 continue;
             }
             if !idle.connection.stream.is_open(care != KeptFor::Repeatable) {
-                backend.leaves_open.saw_closed(idle.idle_ms(now_ms));
+                idle.note_closed(now_ms);
                 continue;
             }
             if idle.is_fit(care, now_ms) {
@@ -84,7 +87,7 @@ impl<B: BackendIo> Pool<B> {
             }
             // The others have been idle for longer; this one makes room for a new one. But the last one may show that it is left open,
             // where it takes nobody's place.
-            let may_show = idle.left_open() < LEFT_OPEN && backend.leaves_open.can_be_shown();
+            let may_show = idle.left_open(now_ms) < LEFT_OPEN && backend.leaves_open.can_be_shown();
             if may_show && stack.is_empty() && backend.permits.available_permits() > 0 {
                 stack.push(idle);
             }
@@ -109,7 +112,7 @@ impl<B: BackendIo> Pool<B> {
             || backend.is_retired()
             || backend.is_blocked()
             || backend.kept_places.closes()
-            || backend.sends_excess.load(Ordering::Relaxed)
+            || backend.excess.is_expected()
             || backend.waiting.load(Ordering::Relaxed) > 0
         {
             return;
@@ -132,15 +135,15 @@ impl<B: BackendIo> Pool<B> {
         // A connection that the back-end closed is closed here too, not only when it would be used.
         let is_kept = |idle: &Idle<B>| {
             let (backend, idle_ms) = (&idle.connection.backend, idle.idle_ms(now_ms));
-            if !idle.connection.stream.is_open(!backend.leaves_open.is_sure()) {
-                backend.leaves_open.saw_closed(idle_ms);
+            if !idle.connection.stream.is_open(backend.leaves_open.can_be_shown()) {
+                idle.note_closed(now_ms);
                 return false;
             }
-            backend.leaves_open.saw_open(idle.left_open());
+            backend.leaves_open.saw_open(idle.left_open(now_ms));
             !backend.is_retired()
                 && !backend.is_blocked()
                 && !backend.kept_places.closes()
-                && !backend.sends_excess.load(Ordering::Relaxed)
+                && !backend.excess.is_expected()
                 && idle_ms < most_ms
         };
         self.idle.borrow_mut().retain(|_, stack| {

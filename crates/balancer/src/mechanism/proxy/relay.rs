@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use super::compress::Compressor;
 use super::relay_failed::{NotTaken, RelayFailed};
 use super::request_rest::RequestRest;
 use super::upload::Upload;
+use crate::backend::Backend;
 use crate::http::chunked::{Decoder, chunk_line};
 use crate::http::coding::coded_trailers;
 use crate::http::response::{BadResponse, ResponseHead};
@@ -84,6 +84,7 @@ pub(crate) struct Relay<'a> {
     original_bytes: u64,
     clean: bool,
     excess: bool,
+    keep_backend: bool,
     trailers_out: bool,
     /// Where the content is compressed: by this, into chunks in `out`.
     coded: Option<CodedContent>,
@@ -121,6 +122,7 @@ impl<'a> Relay<'a> {
             original_bytes: 0,
             clean: true,
             excess: false,
+            keep_backend: head.keep_backend,
             trailers_out: client != HttpVersion::Http10,
             // A response without a body is not compressed, whatever its head says of one.
             coding: head.coding.filter(|_| compressor.is_some()),
@@ -146,10 +148,10 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Sets this if bytes came that belong to no response.
-    pub(crate) fn note_excess(&self, sends_excess: &AtomicBool) {
-        if self.excess {
-            sends_excess.store(true, Ordering::Relaxed);
+    /// Tells the back-end if bytes came that belong to no response, on a connection that could have been used again.
+    pub(crate) fn note_excess(&self, from: &Backend) {
+        if self.excess && self.keep_backend {
+            from.sent_excess();
         }
     }
 

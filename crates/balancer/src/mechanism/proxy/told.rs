@@ -58,7 +58,7 @@ impl<B: BackendIo> ToldConnections<B> {
             if idle.connection.stream.is_open(surely) {
                 return Some(idle);
             }
-            backend.leaves_open.saw_closed(idle.idle_ms(now_ms));
+            idle.note_closed(now_ms);
         }
     }
 

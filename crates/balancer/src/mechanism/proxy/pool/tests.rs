@@ -13,8 +13,11 @@ use super::*;
 use crate::net::deadline::Deadlines;
 use crate::net::halves::{Halves, Input, OutputHalf};
 
-/// A connection on which nothing comes.
-struct Silent;
+/// A connection on which nothing comes, unless it `has_excess`.
+#[derive(Debug, Default)]
+struct Silent {
+    has_excess: bool,
+}
 
 impl AsyncRead for Silent {
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -35,7 +38,7 @@ impl Halves for Silent {
     type Output<'a> = Sink;
 
     fn halves(&mut self) -> io::Result<(Self, Sink)> {
-        Ok((Self, tokio::io::sink()))
+        Ok((Self::default(), tokio::io::sink()))
     }
 }
 
@@ -43,11 +46,15 @@ impl BackendIo for Silent {
     type Shared = ();
 
     async fn open(_: &Arc<Backend>, _: SocketAddr, _: Option<&ConnectionEnds>, (): &()) -> io::Result<Self> {
-        Ok(Self)
+        Ok(Self::default())
+    }
+
+    fn has_excess(&self) -> bool {
+        self.has_excess
     }
 
     fn is_open(&self, _: bool) -> bool {
-        true
+        !self.has_excess
     }
 }
 
@@ -177,9 +184,27 @@ fn where_there_is_no_other_place_none_is_left() {
 #[test]
 fn connections_to_one_that_sends_more_than_belongs_to_an_answer_are_not_kept() {
     let (pool, backend) = one_idle(2);
-    backend.sends_excess.store(true, Ordering::Relaxed);
+    backend.sent_excess();
     pool.put(open_for(&pool, &backend, None).unwrap());
-    assert_eq!(backend.connections(), 1);
+    assert_eq!(backend.connections(), 1, "it is not kept");
+    assert!(pool.take(&backend, None, KeptFor::Repeatable).is_none());
     pool.sweep(HOUR);
     assert_eq!(backend.connections(), 0);
+}
+
+#[test]
+fn bytes_that_come_right_after_an_answer_are_excess() {
+    for sweeps in [false, true] {
+        let (pool, backend) = one_idle(2);
+        let mut connection = pool.take(&backend, None, KeptFor::Repeatable).unwrap();
+        connection.stream.has_excess = true;
+        pool.put(connection);
+        assert!(!backend.excess.is_expected());
+        if sweeps {
+            pool.sweep(HOUR);
+        } else {
+            assert!(pool.take(&backend, None, KeptFor::Repeatable).is_none());
+        }
+        assert!(backend.excess.is_expected() && backend.leaves_open.can_be_shown());
+    }
 }
