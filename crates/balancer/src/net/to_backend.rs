@@ -104,10 +104,23 @@ impl BackendIo for ToBackend {
     }
 }
 
+/// For how long the first tries to connect go on. Where a back-end's queue of connections is full, it drops what asks for one, and the
+/// system asks again after a second; there may be a place much sooner. The try after these has the rest of the time.
+const FIRST_TRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(200)];
+
 async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address).await?;
+    let stream = connect_soon(address).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+async fn connect_soon(address: SocketAddr) -> io::Result<TcpStream> {
+    for most in FIRST_TRIES {
+        if let Ok(connected) = tokio::time::timeout(most, TcpStream::connect(address)).await {
+            return connected;
+        }
+    }
+    TcpStream::connect(address).await
 }
 
 /// A connection that begins with whose it is, where the back-end is told that.

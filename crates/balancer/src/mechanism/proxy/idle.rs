@@ -23,6 +23,14 @@ pub(crate) struct BackendConnection<B> {
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
+impl<B> BackendConnection<B> {
+    /// Whether it was used for another request before.
+    pub(super) fn is_kept(&self) -> bool {
+        // A stream of HTTP/2 is none of these.
+        !self.is_new && !self.backend.http2
+    }
+}
+
 /// The pool and index of a back-end.
 pub(super) type BackendKey = (u32, usize);
 

@@ -8,6 +8,7 @@ mod acknowledging;
 mod coded_content;
 mod coder;
 mod compress;
+mod freed;
 mod idle;
 mod pass;
 mod pool;
@@ -187,7 +188,8 @@ impl<B: BackendIo> Proxy<B> {
         // It answers others, and its queue of connections is full: where this is the last try, the request waits for a place there.
         let waits = !request.more && backend.tls.is_none();
         let mut since = waits.then(|| (Instant::now(), backend.answers()));
-        let mut opened = self.pool.connect(backend, client, wait).await;
+        let kept_for = (!on_trial).then_some(care);
+        let mut opened = self.pool.connect(backend, client, wait, kept_for).await;
         let patience = wait + request.config.admission.queue_timeout;
         while let Some((asked, answers)) = &mut since
             && is_full(&opened)
@@ -198,16 +200,17 @@ impl<B: BackendIo> Proxy<B> {
             if let Some(connection) = self.pool.take(backend, client, care) {
                 return Ok((connection, care == KeptFor::Repeatable));
             }
-            opened = self.pool.connect(backend, client, wait).await;
+            opened = self.pool.connect(backend, client, wait, kept_for).await;
         }
         let opened = opened.map_err(|why| match why {
             NoConnection::Limit => Failure::NoPlace,
             NoConnection::Failed(error) => Failure::Unreachable(error),
         })?;
-        if opened.stream.is_new() {
+        let is_kept = opened.is_kept();
+        if !is_kept && opened.stream.is_new() {
             request.worker.connected(backend);
         }
-        Ok((opened, false))
+        Ok((opened, is_kept && care == KeptFor::Repeatable))
     }
 }
 

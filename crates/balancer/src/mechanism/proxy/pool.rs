@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::freed::{Freed, SLOW_CONNECT};
 pub(crate) use super::idle::{BackendConnection, KeptFor};
 use super::idle::{BackendKey, Idle, key};
 use super::told::ToldConnections;
@@ -38,13 +40,16 @@ pub(crate) struct Pool<B: BackendIo> {
     idle: RefCell<IdleConnections<B>>,
     /// Those that are for one client's connection.
     told: RefCell<ToldConnections<B>>,
+    /// Who waits for one.
+    freed: Freed<B>,
     deadlines: Rc<Deadlines>,
     shared: B::Shared,
 }
 
 impl<B: BackendIo> Pool<B> {
     pub(crate) fn new(deadlines: Rc<Deadlines>) -> Self {
-        Self { idle: RefCell::default(), told: RefCell::default(), deadlines, shared: B::Shared::default() }
+        let (idle, told) = (RefCell::default(), RefCell::default());
+        Self { idle, told, freed: Freed::default(), deadlines, shared: B::Shared::default() }
     }
 
     /// An idle connection to `backend` that is still open, if there is one; where it was said to be for a client's connection, for this
@@ -118,11 +123,11 @@ impl<B: BackendIo> Pool<B> {
             return;
         }
         let key = key(backend);
-        let client = connection.client.as_deref().copied();
-        let idle = Idle::now(connection, self.deadlines.now_ms());
-        match client {
-            Some(client) => self.told.borrow_mut().put(client, idle),
-            None => self.idle.borrow_mut().entry(key).or_default().push(idle),
+        let now_ms = self.deadlines.now_ms();
+        if let Some(client) = connection.client.as_deref().copied() {
+            self.told.borrow_mut().put(client, Idle::now(connection, now_ms));
+        } else if let Some(connection) = self.freed.give(connection) {
+            self.idle.borrow_mut().entry(key).or_default().push(Idle::now(connection, now_ms));
         }
     }
 
@@ -159,11 +164,13 @@ impl<B: BackendIo> Pool<B> {
     }
 
     /// Opens a connection to `backend`, within its limit, for this client's connection where it is told that. Waits this long for its place, and as long for the back-end.
+    /// Where that is slow to let it in, a kept connection that becomes free meanwhile is as good, if the request may use one.
     pub(crate) async fn connect(
         &self,
         backend: &Arc<Backend>,
         client: Option<&ConnectionEnds>,
         wait: Duration,
+        kept_for: Option<KeptFor>,
     ) -> Result<BackendConnection<B>, NoConnection> {
         let nowhere = |error: &UnresolvedHost| {
             NoConnection::Failed(io::Error::new(io::ErrorKind::NotFound, error.to_string()))
@@ -178,9 +185,21 @@ impl<B: BackendIo> Pool<B> {
             Ok(permit) => permit,
             Err(_) => wait_for_permit(backend, wait).await?,
         };
-        let open = tokio::time::timeout(wait, B::open(backend, address, client, &self.shared));
-        let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let stream = stream.map_err(NoConnection::Failed)?;
+        let mut open = pin!(B::open(backend, address, client, &self.shared));
+        let soon = wait.min(SLOW_CONNECT);
+        let opened = match tokio::time::timeout(soon, &mut open).await {
+            Ok(opened) => opened,
+            Err(_) => tokio::select! {
+                biased;
+                opened = tokio::time::timeout(wait - soon, open) => {
+                    opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+                }
+                Ok(freed) = self.freed.next_if(backend, client.is_none() && may_use(kept_for, backend)) => {
+                    return Ok(BackendConnection { idle_ms: 0, ..freed });
+                }
+            },
+        };
+        let stream = opened.map_err(NoConnection::Failed)?;
         let client = client.map(|client| Box::new(*client));
         // A stream beside others on one connection takes no place of its own.
         let is_new = stream.is_new() && !backend.http2;
@@ -193,6 +212,11 @@ impl<B: BackendIo> Pool<B> {
             _permit: permit,
         })
     }
+}
+
+/// Whether a request may use a connection that is kept for this.
+fn may_use(kept_for: Option<KeptFor>, backend: &Backend) -> bool {
+    kept_for.is_some_and(|kept_for| kept_for != KeptFor::Once || backend.leaves_open.is_sure())
 }
 
 async fn wait_for_permit(

@@ -45,7 +45,15 @@ impl Halves for Silent {
 impl BackendIo for Silent {
     type Shared = ();
 
-    async fn open(_: &Arc<Backend>, _: SocketAddr, _: Option<&ConnectionEnds>, (): &()) -> io::Result<Self> {
+    async fn open(
+        _: &Arc<Backend>,
+        address: SocketAddr,
+        _: Option<&ConnectionEnds>,
+        (): &(),
+    ) -> io::Result<Self> {
+        if address.port() == LETS_NONE_IN {
+            std::future::pending::<()>().await;
+        }
         Ok(Self::default())
     }
 
@@ -58,6 +66,8 @@ impl BackendIo for Silent {
     }
 }
 
+/// Where connections are never let in.
+const LETS_NONE_IN: u16 = 999;
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn client(port: u16) -> ConnectionEnds {
@@ -91,7 +101,7 @@ fn open_for(
     client: Option<&ConnectionEnds>,
 ) -> Option<BackendConnection<Silent>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(pool.connect(backend, client, Duration::from_millis(1))).ok()
+    runtime.block_on(pool.connect(backend, client, Duration::from_millis(1), None)).ok()
 }
 
 /// The clients for which there is a connection.
@@ -207,4 +217,39 @@ fn bytes_that_come_right_after_an_answer_are_excess() {
         }
         assert!(backend.excess.is_expected() && backend.leaves_open.can_be_shown());
     }
+}
+
+/// A connection that is there already, to a back-end that lets no further one in.
+fn of_one_that_lets_none_in() -> (Pool<Silent>, BackendConnection<Silent>) {
+    let pool = Pool::new(Deadlines::new());
+    let address = Ok(([127, 0, 0, 1], LETS_NONE_IN).into());
+    let backend = Arc::new(Backend::new(BackendId(0), "b".into(), address, "b".into(), 10, 1));
+    let permit = Arc::clone(&backend.permits).try_acquire_owned().unwrap();
+    let stream = Silent::default();
+    (pool, BackendConnection { stream, backend, is_new: true, idle_ms: 0, client: None, _permit: permit })
+}
+
+#[tokio::test]
+async fn whoever_is_not_let_in_takes_one_that_becomes_free() {
+    let (pool, connection) = of_one_that_lets_none_in();
+    let backend = Arc::clone(&connection.backend);
+    let repeatable = Some(KeptFor::Repeatable);
+    // Two that do not wait any more come first.
+    drop((pool.freed.next(&backend), pool.freed.next(&backend)));
+    let mut waits = pin!(pool.connect(&backend, None, HOUR, repeatable));
+    assert!(tokio::time::timeout(2 * SLOW_CONNECT, &mut waits).await.is_err());
+    pool.put(connection);
+    let given = waits.await.unwrap();
+    assert!(given.is_kept() && pool.freed.give(given).is_some(), "nobody else waits");
+}
+
+#[tokio::test]
+async fn what_must_not_be_sent_twice_takes_none_where_they_may_be_closed() {
+    let (pool, connection) = of_one_that_lets_none_in();
+    let backend = Arc::clone(&connection.backend);
+    let mut waits = pin!(pool.connect(&backend, None, HOUR, Some(KeptFor::Once)));
+    assert!(tokio::time::timeout(2 * SLOW_CONNECT, &mut waits).await.is_err());
+    pool.put(connection);
+    assert!(tokio::time::timeout(2 * SLOW_CONNECT, waits).await.is_err());
+    assert!(pool.take(&backend, None, KeptFor::Repeatable).is_some(), "it is kept");
 }
