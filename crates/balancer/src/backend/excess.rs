@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::lesson::Lesson;
+use super::lesson::{Lesson, millis};
 
 /// What the connections of all workers to one back-end have shown.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Excess {
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+        millis(self.start.elapsed())
     }
 
     fn is_expected_at(&self, now_ms: u64) -> bool {

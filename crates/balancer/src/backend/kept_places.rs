@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::lesson::Lesson;
+use super::lesson::{Lesson, millis};
 
 /// The least that a request waits before it is starving, in milliseconds.
 const LEAST_WAIT_MS: u64 = 150;
@@ -66,10 +66,6 @@ impl Default for KeptPlaces {
             memory: Mutex::default(),
         }
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl KeptPlaces {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::lesson::Lesson;
+use super::lesson::{Lesson, millis};
 
 /// Who closes after each answer has done so by then.
 pub(crate) const LEFT_OPEN: Duration = Duration::from_millis(100);
@@ -68,7 +68,7 @@ impl LeavesOpen {
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+        millis(self.start.elapsed())
     }
 
     fn leaves_open_at(&self, now_ms: u64) {

@@ -15,8 +15,8 @@ pub(crate) struct TargetForm<'a> {
     pub(crate) was_raw: bool,
 }
 
-/// Takes the target of a request with this method apart; CONNECT and TRACE are refused. Where a path is written with characters that ought to be percent-encoded, it is
-/// encoded in `room`, as browsers do.
+/// Takes the target of a request with this method apart; CONNECT and TRACE are refused. Where a path is written with characters that
+/// ought to be percent-encoded, it is encoded in `room`, as browsers do.
 pub(crate) fn parse<'a>(
     method: &[u8],
     target: &'a [u8],
