@@ -81,6 +81,8 @@ pub(crate) struct Backend {
     /// Whether it was seen to wait in the middle of a response, perhaps for an acknowledgement, and how often that is still to be believed;
     /// shared like `condition`.
     pub(crate) waits_in_response: Arc<AtomicU32>,
+    /// Whether a connection to it was ever opened soon: one that takes longer then tells of a full queue, not of a long way.
+    pub(crate) is_near: AtomicBool,
     /// What its agent has counted, as it last told; shared like `counts`.
     agent_counts: Arc<Mutex<Option<AgentCounts>>>,
     /// No longer configured, so its connections are not kept.
@@ -120,6 +122,7 @@ impl Backend {
             kept_places: Arc::default(),
             leaves_open: Arc::default(),
             waits_in_response: Arc::default(),
+            is_near: AtomicBool::new(false),
             excess: Arc::default(),
             address,
             agent_counts: Arc::default(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod backend_tls;
 pub(crate) mod buffer;
+mod connect;
 pub(crate) mod deadline;
 mod fired;
 pub(crate) mod halves;
@@ -17,6 +18,7 @@ pub(crate) mod shared_memory;
 pub(crate) mod stream;
 pub(crate) mod tls;
 pub(crate) mod to_backend;
+pub(crate) mod unless_gone;
 pub(crate) mod watched_backend;
 pub(crate) mod write;
 

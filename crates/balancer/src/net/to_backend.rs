@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::backend_tls::BackendTls;
+use super::connect::connect;
 use super::halves::{BackendIo, Halves, Input, OutputHalf, acknowledge_now};
 use super::proxy_protocol::{ConnectionEnds, header};
 use super::shared_halves::HalfOf;
@@ -102,25 +103,6 @@ impl BackendIo for ToBackend {
             Self::Http2(_) => false,
         }
     }
-}
-
-/// For how long the first tries to connect go on. Where a back-end's queue of connections is full, it drops what asks for one, and the
-/// system asks again after a second; there may be a place much sooner. The try after these has the rest of the time.
-const FIRST_TRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(200)];
-
-async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = connect_soon(address).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
-async fn connect_soon(address: SocketAddr) -> io::Result<TcpStream> {
-    for most in FIRST_TRIES {
-        if let Ok(connected) = tokio::time::timeout(most, TcpStream::connect(address)).await {
-            return connected;
-        }
-    }
-    TcpStream::connect(address).await
 }
 
 /// A connection that begins with whose it is, where the back-end is told that.

@@ -1,8 +1,6 @@
 //! A request from its head to its record: chooses back-ends and tries them until one answers, independent of
 //! the request's source and the mechanism.
 
-mod unless_gone;
-
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,11 +13,11 @@ use crate::backend_pool::BackendPool;
 use crate::http::{Framing, RequestRefusal};
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::net::halves::ClientIo;
+use crate::net::unless_gone::unless_gone;
 use crate::observe::CLIENT_GONE;
 use crate::passed_content::PassedContent;
 use crate::refusal_reason::RefusalReason;
 use crate::sessions;
-use unless_gone::unless_gone;
 
 const NOT_PASSED_ON: &str = "the back-end's answer cannot be passed on";
 pub(crate) const STOPPING: RequestRefusal =

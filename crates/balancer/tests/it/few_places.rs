@@ -1,13 +1,12 @@
 //! Back-ends that serve few connections at once, and let few wait.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use plimsoll_testkit::{Why, pace};
 
-use super::common::origin::{Origin, echo};
+use super::common::origin::{Origin, echo, short_queue};
 use super::common::{Client, FrontEnd, get};
 
 /// Nothing but what is tested ends a wait.
@@ -51,17 +50,9 @@ fn requests_that_come_at_once_all_get_a_place() {
     }
 }
 
-/// Listens where one connection, or two, may wait.
-fn listener() -> TcpListener {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    socket.listen(1).unwrap();
-    socket.into()
-}
-
 #[test]
 fn requests_wait_for_a_place_in_a_full_queue_of_connections() {
-    let listener = listener();
+    let listener = short_queue();
     let address = listener.local_addr().unwrap();
     let tables = "[limits]\nretries = 0\n[timeouts]\nconnect = \"1s\"\n";
     let front_end = FrontEnd::new(&[address], tables);

@@ -1,76 +1,72 @@
-//! Requests for which a back-end does not let a new connection in, and that take one which becomes free meanwhile.
+//! Requests that a back-end does not let in with a new connection, and that wait for a kept one to become free meanwhile.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
-use super::idle::{BackendConnection, BackendKey, key};
 use crate::backend::Backend;
 
 /// A connection that is not there after so long is slow: perhaps the back-end's queue of connections is full, and what the system has sent
 /// was dropped. It tries again after a second.
 pub(super) const SLOW_CONNECT: Duration = Duration::from_millis(100);
 
-struct Waiter<B> {
+/// A back-end to which somebody waits for a connection.
+struct Awaited {
     backend: Arc<Backend>,
-    takes: oneshot::Sender<BackendConnection<B>>,
+    freed: Rc<Notify>,
 }
 
-/// Those of one worker, by back-end, the one that waits longest first.
-pub(super) struct Freed<B>(RefCell<BTreeMap<BackendKey, VecDeque<Waiter<B>>>>);
+/// The back-ends to which requests of one worker wait for a connection. They are few, and mostly none.
+#[derive(Default)]
+pub(super) struct Freed(RefCell<Vec<Awaited>>);
 
-impl<B> Default for Freed<B> {
-    fn default() -> Self {
-        Self(RefCell::default())
+impl Freed {
+    /// Begins to wait for connections to `backend`.
+    pub(super) fn begin(&self, backend: &Arc<Backend>) -> FreedWait<'_> {
+        let mut awaited = self.0.borrow_mut();
+        let is_known = awaited.iter().find(|awaited| Arc::ptr_eq(&awaited.backend, backend));
+        let freed = is_known.map(|awaited| Rc::clone(&awaited.freed)).unwrap_or_else(|| {
+            let freed = Rc::new(Notify::new());
+            awaited.push(Awaited { backend: Arc::clone(backend), freed: Rc::clone(&freed) });
+            freed
+        });
+        FreedWait { all: self, freed }
+    }
+
+    /// Whether anybody waits for connections to `backend`.
+    pub(super) fn is_awaited(&self, backend: &Arc<Backend>) -> bool {
+        self.0.borrow().iter().any(|awaited| Arc::ptr_eq(&awaited.backend, backend))
+    }
+
+    /// Wakes whoever has waited longest for a connection to `backend`.
+    pub(super) fn wake(&self, backend: &Arc<Backend>) {
+        if let Some(awaited) = self.0.borrow().iter().find(|awaited| Arc::ptr_eq(&awaited.backend, backend)) {
+            awaited.freed.notify_one();
+        }
     }
 }
 
-impl<B> Freed<B> {
-    /// Waits for one to `backend`.
-    pub(super) fn next(&self, backend: &Arc<Backend>) -> oneshot::Receiver<BackendConnection<B>> {
-        let (takes, taken) = oneshot::channel();
-        let mut waiters = self.0.borrow_mut();
-        let queue = waiters.entry(key(backend)).or_default();
-        while queue.front().is_some_and(|waiter| waiter.takes.is_closed()) {
-            queue.pop_front();
-        }
-        queue.push_back(Waiter { backend: Arc::clone(backend), takes });
-        taken
-    }
+/// One that waits.
+pub(super) struct FreedWait<'a> {
+    all: &'a Freed,
+    freed: Rc<Notify>,
+}
 
-    /// The same, but for ever where none may be used.
-    pub(super) async fn next_if(
-        &self,
-        backend: &Arc<Backend>,
-        may_use: bool,
-    ) -> Result<BackendConnection<B>, oneshot::error::RecvError> {
-        if may_use { self.next(backend).await } else { std::future::pending().await }
+impl FreedWait<'_> {
+    /// Waits until it is this one's turn. Another request may take the connection first. Whoever is dropped in its turn leaves it to the next.
+    pub(super) async fn turn(&self) {
+        self.freed.notified().await;
     }
+}
 
-    /// Gives a free connection to whoever waits for it; back if nobody does.
-    pub(super) fn give(&self, connection: BackendConnection<B>) -> Option<BackendConnection<B>> {
-        let mut waiters = self.0.borrow_mut();
-        if waiters.is_empty() {
-            return Some(connection);
+impl Drop for FreedWait<'_> {
+    fn drop(&mut self) {
+        // The list has one, and this is one.
+        if Rc::strong_count(&self.freed) == 2 {
+            self.all.0.borrow_mut().retain(|awaited| !Rc::ptr_eq(&awaited.freed, &self.freed));
         }
-        let key = key(&connection.backend);
-        let mut given = Some(connection);
-        let Some(queue) = waiters.get_mut(&key) else { return given };
-        while let Some(connection) = given.take() {
-            let Some(waiter) = queue.pop_front() else {
-                given = Some(connection);
-                break;
-            };
-            // Others wait for one that was removed, or that has come in its place.
-            let is_its = Arc::ptr_eq(&waiter.backend, &connection.backend);
-            given = if is_its { waiter.takes.send(connection).err() } else { Some(connection) };
-        }
-        if queue.is_empty() {
-            waiters.remove(&key);
-        }
-        given
     }
 }

@@ -36,6 +36,7 @@ use crate::http::Framing;
 use crate::load_information::HeaderLoads;
 use crate::net::halves::{BackendIo, ClientIo};
 use crate::net::to_backend::ToBackend;
+use crate::net::unless_gone::unless_gone;
 use crate::sessions;
 use crate::trial;
 use crate::worker::Worker;
@@ -167,9 +168,9 @@ impl<B: BackendIo> Proxy<B> {
     }
 
     /// A connection to the back-end, and whether it may have been closed meanwhile.
-    async fn connect<C>(
+    async fn connect<C: ClientIo>(
         &self,
-        request: &ClientRequest<'_, C>,
+        request: &mut ClientRequest<'_, C>,
         backend: &Arc<Backend>,
     ) -> Result<(BackendConnection<B>, bool), Failure> {
         let care = match (request.repeatable, request.account.attempts) {
@@ -189,7 +190,8 @@ impl<B: BackendIo> Proxy<B> {
         let waits = !request.more && backend.tls.is_none();
         let mut since = waits.then(|| (Instant::now(), backend.answers()));
         let kept_for = (!on_trial).then_some(care);
-        let mut opened = self.pool.connect(backend, client, wait, kept_for).await;
+        let connect = || self.pool.connect(backend, client, wait, kept_for);
+        let mut opened = unless_gone(&mut *request.stream, connect()).await.ok_or(Failure::ClientGone)?;
         let patience = wait + request.config.admission.queue_timeout;
         while let Some((asked, answers)) = &mut since
             && is_full(&opened)
@@ -200,7 +202,7 @@ impl<B: BackendIo> Proxy<B> {
             if let Some(connection) = self.pool.take(backend, client, care) {
                 return Ok((connection, care == KeptFor::Repeatable));
             }
-            opened = self.pool.connect(backend, client, wait, kept_for).await;
+            opened = unless_gone(&mut *request.stream, connect()).await.ok_or(Failure::ClientGone)?;
         }
         let opened = opened.map_err(|why| match why {
             NoConnection::Limit => Failure::NoPlace,

@@ -40,8 +40,8 @@ pub(crate) struct Pool<B: BackendIo> {
     idle: RefCell<IdleConnections<B>>,
     /// Those that are for one client's connection.
     told: RefCell<ToldConnections<B>>,
-    /// Who waits for one.
-    freed: Freed<B>,
+    /// Who waits for one to become free.
+    freed: Freed,
     deadlines: Rc<Deadlines>,
     shared: B::Shared,
 }
@@ -118,7 +118,7 @@ impl<B: BackendIo> Pool<B> {
             || backend.is_blocked()
             || backend.kept_places.closes()
             || backend.excess.is_expected()
-            || backend.waiting.load(Ordering::Relaxed) > 0
+            || backend.waiting.load(Ordering::Relaxed) > 0 && !self.is_awaited(backend)
         {
             return;
         }
@@ -126,8 +126,32 @@ impl<B: BackendIo> Pool<B> {
         let now_ms = self.deadlines.now_ms();
         if let Some(client) = connection.client.as_deref().copied() {
             self.told.borrow_mut().put(client, Idle::now(connection, now_ms));
-        } else if let Some(connection) = self.freed.give(connection) {
+        } else {
+            // Whoever is woken looks for it later.
+            self.freed.wake(backend);
             self.idle.borrow_mut().entry(key).or_default().push(Idle::now(connection, now_ms));
+        }
+    }
+
+    /// Whether a request that has a place, and is not let in, takes a connection that becomes free. Then its place is another's.
+    fn is_awaited(&self, backend: &Arc<Backend>) -> bool {
+        backend.leaves_open.is_sure() && self.freed.is_awaited(backend)
+    }
+
+    /// A kept connection, as soon as there is one that may be used for this. Never where that is not known: what is being opened is given
+    /// up for it, so the back-end must be known to leave them open, and to be near.
+    async fn freed(&self, backend: &Arc<Backend>, kept_for: Option<KeptFor>) -> BackendConnection<B> {
+        let has_queue = backend.tls.is_none() && !backend.http2 && backend.is_near.load(Ordering::Relaxed);
+        let Some(kept_for) = kept_for.filter(|_| has_queue) else { return std::future::pending().await };
+        let wait = self.freed.begin(backend);
+        loop {
+            if backend.leaves_open.is_sure()
+                && !backend.is_retired()
+                && let Some(connection) = self.take(backend, None, kept_for)
+            {
+                return connection;
+            }
+            wait.turn().await;
         }
     }
 
@@ -188,15 +212,18 @@ impl<B: BackendIo> Pool<B> {
         let mut open = pin!(B::open(backend, address, client, &self.shared));
         let soon = wait.min(SLOW_CONNECT);
         let opened = match tokio::time::timeout(soon, &mut open).await {
-            Ok(opened) => opened,
+            Ok(opened) => {
+                // Read first: all workers have it in their caches.
+                if opened.is_ok() && !backend.is_near.load(Ordering::Relaxed) {
+                    backend.is_near.store(true, Ordering::Relaxed);
+                }
+                opened
+            }
             Err(_) => tokio::select! {
                 biased;
-                opened = tokio::time::timeout(wait - soon, open) => {
-                    opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-                }
-                Ok(freed) = self.freed.next_if(backend, client.is_none() && may_use(kept_for, backend)) => {
-                    return Ok(BackendConnection { idle_ms: 0, ..freed });
-                }
+                opened = open => opened,
+                freed = self.freed(backend, kept_for.filter(|_| client.is_none())) => return Ok(freed),
+                () = tokio::time::sleep(wait - soon) => Err(io::ErrorKind::TimedOut.into()),
             },
         };
         let stream = opened.map_err(NoConnection::Failed)?;
@@ -212,11 +239,6 @@ impl<B: BackendIo> Pool<B> {
             _permit: permit,
         })
     }
-}
-
-/// Whether a request may use a connection that is kept for this.
-fn may_use(kept_for: Option<KeptFor>, backend: &Backend) -> bool {
-    kept_for.is_some_and(|kept_for| kept_for != KeptFor::Once || backend.leaves_open.is_sure())
 }
 
 async fn wait_for_permit(

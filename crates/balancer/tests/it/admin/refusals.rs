@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_testkit::{Why, eventually, pace};
 
 use super::rig::{Rig, text};
-use crate::common::origin::{Conn, Origin, echo};
+use crate::common::origin::{Conn, Origin, echo, short_queue};
 use crate::common::{Client, End, get};
 
 /// Answers as the path says.
@@ -210,6 +210,31 @@ fn a_client_that_goes_leaves_the_queue() {
     waiting(1.0);
     drop(client);
     waiting(0.0);
+}
+
+#[test]
+fn a_client_that_goes_is_no_load_of_a_back_end_that_lets_nobody_in() {
+    let origin = Origin::echo();
+    let (full, _waiting) = full_listener();
+    let text = text(&[(&origin, "")], "[timeouts]\nconnect = \"1h\"\n")
+        .replace(&origin.address.to_string(), &full.local_addr().unwrap().to_string());
+    let rig = Rig::from_text(&text);
+    let load = |load: f64| rig.metrics_once(|m| m.get("plimsoll_backend_load{backend=\"b0\"}") == load);
+    let mut client = rig.client();
+    assert!(client.send(get("/")));
+    load(1.0);
+    client.reset();
+    load(0.0);
+}
+
+/// One that accepts nothing, and what takes all places in its queue.
+fn full_listener() -> (std::net::TcpListener, Vec<std::net::TcpStream>) {
+    let listener = short_queue();
+    let address = listener.local_addr().unwrap();
+    let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_millis(300)).ok();
+    let waiting: Vec<_> = std::iter::from_fn(connect).take(10).collect();
+    assert!(waiting.len() < 10, "it is never full");
+    (listener, waiting)
 }
 
 #[test]

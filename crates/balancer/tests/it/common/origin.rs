@@ -240,3 +240,11 @@ pub(crate) fn echo(request: &Message) -> Vec<u8> {
     }
     out
 }
+
+/// Listens where one connection, or two, may wait.
+pub(crate) fn short_queue() -> TcpListener {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(1).unwrap();
+    socket.into()
+}

@@ -219,37 +219,133 @@ fn bytes_that_come_right_after_an_answer_are_excess() {
     }
 }
 
-/// A connection that is there already, to a back-end that lets no further one in.
-fn of_one_that_lets_none_in() -> (Pool<Silent>, BackendConnection<Silent>) {
+/// A connection that is there already, to a back-end that leaves connections open, was near, and lets no further one in.
+fn of_one_that_lets_none_in(max_connections: u32) -> (Pool<Silent>, BackendConnection<Silent>) {
     let pool = Pool::new(Deadlines::new());
     let address = Ok(([127, 0, 0, 1], LETS_NONE_IN).into());
-    let backend = Arc::new(Backend::new(BackendId(0), "b".into(), address, "b".into(), 10, 1));
+    let backend = Arc::new(Backend::new(BackendId(0), "b".into(), address, "b".into(), max_connections, 1));
+    backend.leaves_open.said();
+    backend.is_near.store(true, Ordering::Relaxed);
     let permit = Arc::clone(&backend.permits).try_acquire_owned().unwrap();
     let stream = Silent::default();
     (pool, BackendConnection { stream, backend, is_new: true, idle_ms: 0, client: None, _permit: permit })
 }
 
+const REPEATABLE: Option<KeptFor> = Some(KeptFor::Repeatable);
+/// Long enough for whoever is not let in to wait for a free one.
+const WAITS: Duration = Duration::from_millis(200);
+
 #[tokio::test]
 async fn whoever_is_not_let_in_takes_one_that_becomes_free() {
-    let (pool, connection) = of_one_that_lets_none_in();
+    let (pool, connection) = of_one_that_lets_none_in(10);
     let backend = Arc::clone(&connection.backend);
-    let repeatable = Some(KeptFor::Repeatable);
-    // Two that do not wait any more come first.
-    drop((pool.freed.next(&backend), pool.freed.next(&backend)));
-    let mut waits = pin!(pool.connect(&backend, None, HOUR, repeatable));
-    assert!(tokio::time::timeout(2 * SLOW_CONNECT, &mut waits).await.is_err());
+    let (waits, later) =
+        (pool.connect(&backend, None, HOUR, REPEATABLE), pool.connect(&backend, None, HOUR, REPEATABLE));
+    let (mut waits, mut later) = (pin!(waits), pin!(later));
+    assert!(tokio::time::timeout(WAITS, &mut waits).await.is_err());
+    assert!(tokio::time::timeout(WAITS, &mut later).await.is_err());
     pool.put(connection);
+    assert!(tokio::time::timeout(WAITS, &mut later).await.is_err(), "it is the first one's turn");
     let given = waits.await.unwrap();
-    assert!(given.is_kept() && pool.freed.give(given).is_some(), "nobody else waits");
+    assert!(given.is_kept());
+    pool.put(given);
+    assert!(later.await.is_ok() && !pool.freed.is_awaited(&backend));
 }
 
 #[tokio::test]
-async fn what_must_not_be_sent_twice_takes_none_where_they_may_be_closed() {
-    let (pool, connection) = of_one_that_lets_none_in();
+async fn whoever_is_not_let_in_takes_one_that_has_become_free_before() {
+    let (pool, connection) = of_one_that_lets_none_in(10);
     let backend = Arc::clone(&connection.backend);
-    let mut waits = pin!(pool.connect(&backend, None, HOUR, Some(KeptFor::Once)));
-    assert!(tokio::time::timeout(2 * SLOW_CONNECT, &mut waits).await.is_err());
+    let mut waits = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
+    assert!(tokio::time::timeout(SLOW_CONNECT / 2, &mut waits).await.is_err());
     pool.put(connection);
-    assert!(tokio::time::timeout(2 * SLOW_CONNECT, waits).await.is_err());
+    assert!(tokio::time::timeout(WAITS, waits).await.is_ok_and(|given| given.is_ok()));
+}
+
+#[tokio::test]
+async fn one_that_becomes_free_as_time_is_over_is_taken() {
+    let (pool, connection) = of_one_that_lets_none_in(10);
+    let backend = Arc::clone(&connection.backend);
+    let mut waits = pin!(pool.connect(&backend, None, WAITS, REPEATABLE));
+    assert!(tokio::time::timeout(WAITS / 4 * 3, &mut waits).await.is_err());
+    assert!(tokio::time::timeout(WAITS, std::future::pending::<()>()).await.is_err());
+    pool.put(connection);
+    assert!(waits.await.is_ok());
+}
+
+#[tokio::test]
+async fn whoever_goes_in_its_turn_leaves_it_to_the_next() {
+    let (pool, connection) = of_one_that_lets_none_in(10);
+    let backend = Arc::clone(&connection.backend);
+    let mut later = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
+    {
+        let mut gone = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
+        assert!(tokio::time::timeout(WAITS, &mut gone).await.is_err());
+        assert!(tokio::time::timeout(WAITS, &mut later).await.is_err());
+        pool.put(connection);
+    }
+    assert!(tokio::time::timeout(WAITS, later).await.is_ok_and(|given| given.is_ok()));
+}
+
+#[tokio::test]
+async fn one_that_is_taken_frees_a_place_of_a_full_back_end() {
+    let (pool, connection) = of_one_that_lets_none_in(2);
+    let backend = Arc::clone(&connection.backend);
+    let mut not_let_in = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
+    let mut placeless = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
+    assert!(tokio::time::timeout(WAITS, &mut not_let_in).await.is_err());
+    assert!(tokio::time::timeout(WAITS, &mut placeless).await.is_err());
+    assert_eq!((backend.waiting.load(Ordering::Relaxed), backend.permits.available_permits()), (1, 0));
+    pool.put(connection);
+    let _given = not_let_in.await.unwrap();
+    assert!(tokio::time::timeout(WAITS, &mut placeless).await.is_err());
+    assert_eq!((backend.waiting.load(Ordering::Relaxed), backend.permits.available_permits()), (0, 0));
+}
+
+/// What is free is not taken by a request that is not let in, and stays.
+async fn leaves_a_free_one(
+    (pool, connection): (Pool<Silent>, BackendConnection<Silent>),
+    kept_for: KeptFor,
+    change: impl FnOnce(&Backend),
+) {
+    let backend = Arc::clone(&connection.backend);
+    let mut waits = pin!(pool.connect(&backend, None, HOUR, Some(kept_for)));
+    assert!(tokio::time::timeout(WAITS, &mut waits).await.is_err());
+    change(&backend);
+    pool.put(connection);
+    assert!(tokio::time::timeout(WAITS, waits).await.is_err());
     assert!(pool.take(&backend, None, KeptFor::Repeatable).is_some(), "it is kept");
+}
+
+#[tokio::test]
+async fn none_is_taken_where_it_may_be_closed() {
+    // It has left them open until then.
+    leaves_a_free_one(of_one_that_lets_none_in(10), KeptFor::Once, |b| b.leaves_open.saw_closed(0)).await;
+    leaves_a_free_one(of_one_that_lets_none_in(10), KeptFor::Repeatable, |b| b.leaves_open.saw_closed(0))
+        .await;
+}
+
+#[tokio::test]
+async fn what_is_opened_is_not_given_up_where_the_way_is_long() {
+    let of_one = of_one_that_lets_none_in(10);
+    of_one.1.backend.is_near.store(false, Ordering::Relaxed);
+    leaves_a_free_one(of_one, KeptFor::Repeatable, |_| ()).await;
+}
+
+#[tokio::test]
+async fn one_that_is_not_open_any_more_is_not_taken() {
+    let (pool, mut connection) = of_one_that_lets_none_in(10);
+    let backend = Arc::clone(&connection.backend);
+    let mut waits = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
+    assert!(tokio::time::timeout(WAITS, &mut waits).await.is_err());
+    connection.stream.has_excess = true;
+    pool.put(connection);
+    assert!(tokio::time::timeout(WAITS, waits).await.is_err() && backend.excess.is_expected());
+}
+
+#[test]
+fn one_that_lets_in_soon_is_near() {
+    let (pool, [backend, _]) = full(1);
+    assert!(backend.is_near.load(Ordering::Relaxed));
+    drop(pool);
 }

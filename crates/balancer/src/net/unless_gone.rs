@@ -4,11 +4,11 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use crate::net::halves::{Halves, Input as _};
+use super::halves::{Halves, Input as _};
 
 /// What was waited for; `None` when the client has gone first: its connection was reset, or its stream cancelled. One that only ended
 /// its side still waits for the answer, and one that has sent more is looked at no further.
-pub(super) async fn unless_gone<C: Halves, T>(client: &mut C, awaited: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn unless_gone<C: Halves, T>(client: &mut C, awaited: impl Future<Output = T>) -> Option<T> {
     let Ok((mut input, _)) = client.halves() else { return None };
     let mut awaited = pin!(awaited);
     let mut watched = true;
