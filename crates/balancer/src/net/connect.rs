@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
+use super::is_local;
+
 /// When a further try to connect begins beside those before. Where a back-end's queue of connections is full, it drops what asks for one, and
 /// the system asks again after a second; there may be a place much sooner.
 const FURTHER_TRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(300)];
@@ -18,20 +20,24 @@ pub(super) async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What the first of up to three tries gives that ends. The others are dropped: by the system they were not let in yet, or where the back-end
-/// is far away they get a reset for an answer that is on its way.
+/// What the first of up to three tries gives that ends. The others are dropped: they were not let in yet, or the back-end is far away, and
+/// gets a reset for its answer. A further try for which this machine has no file or port left ends nothing.
 async fn first_connected<T, F: Future<Output = io::Result<T>>>(try_once: impl Fn() -> F) -> io::Result<T> {
     let [second_after, third_after] = FURTHER_TRIES;
     let mut first = pin!(try_once());
     if let Ok(ended) = tokio::time::timeout(second_after, &mut first).await {
         return ended;
     }
+    let try_further = async || match try_once().await {
+        Err(error) if is_local(&error) => std::future::pending().await,
+        ended => ended,
+    };
     // In a box, which those that are let in at once do not need.
     Box::pin(async {
-        let second = pin!(try_once());
+        let second = pin!(try_further());
         let third = pin!(async {
             tokio::time::sleep(third_after - second_after).await;
-            try_once().await
+            try_further().await
         });
         tokio::select! {
             biased;
@@ -82,6 +88,28 @@ mod tests {
                     std::future::pending::<()>().await;
                 }
                 third.notified().await;
+                Ok(this)
+            }
+        });
+        assert_eq!((ended.await.unwrap(), begun.get()), (0, 3));
+    }
+
+    #[tokio::test]
+    async fn what_this_machine_lacks_for_a_further_try_ends_nothing() {
+        let begun = Cell::new(0);
+        let third = Notify::new();
+        let ended = first_connected(|| {
+            let this = begun.replace(begun.get() + 1);
+            let third = &third;
+            async move {
+                match this {
+                    0 => third.notified().await,
+                    1 => return Err(io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error())),
+                    _ => {
+                        third.notify_one();
+                        std::future::pending::<()>().await;
+                    }
+                }
                 Ok(this)
             }
         });

@@ -190,9 +190,16 @@ impl<B: BackendIo> Proxy<B> {
         let waits = !request.more && backend.tls.is_none();
         let mut since = waits.then(|| (Instant::now(), backend.answers()));
         let kept_for = (!on_trial).then_some(care);
-        let connect = || self.pool.connect(backend, client, wait, kept_for);
-        let mut opened = unless_gone(&mut *request.stream, connect()).await.ok_or(Failure::ClientGone)?;
         let patience = wait + request.config.admission.queue_timeout;
+        let mut connect = async || {
+            let connecting = self.pool.connect(backend, client, wait, kept_for);
+            if backend.http2 {
+                // Others wait for the same connection, and have only this request to open it.
+                return Ok(connecting.await);
+            }
+            unless_gone(&mut *request.stream, connecting).await.ok_or(Failure::ClientGone)
+        };
+        let mut opened = connect().await?;
         while let Some((asked, answers)) = &mut since
             && is_full(&opened)
             && asked.elapsed() < patience
@@ -202,7 +209,7 @@ impl<B: BackendIo> Proxy<B> {
             if let Some(connection) = self.pool.take(backend, client, care) {
                 return Ok((connection, care == KeptFor::Repeatable));
             }
-            opened = unless_gone(&mut *request.stream, connect()).await.ok_or(Failure::ClientGone)?;
+            opened = connect().await?;
         }
         let opened = opened.map_err(|why| match why {
             NoConnection::Limit => Failure::NoPlace,

@@ -302,6 +302,30 @@ async fn one_that_is_taken_frees_a_place_of_a_full_back_end() {
     assert_eq!((backend.waiting.load(Ordering::Relaxed), backend.permits.available_permits()), (0, 0));
 }
 
+#[tokio::test]
+async fn one_that_is_not_let_in_keeps_one_place_from_others_that_wait_for_it() {
+    let (pool, connection) = of_one_that_lets_none_in(3);
+    let backend = Arc::clone(&connection.backend);
+    let further = BackendConnection {
+        stream: Silent::default(),
+        backend: Arc::clone(&backend),
+        is_new: true,
+        idle_ms: 0,
+        client: None,
+        _permit: Arc::clone(&backend.permits).try_acquire_owned().unwrap(),
+    };
+    let mut not_let_in = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
+    let mut placeless = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
+    assert!(tokio::time::timeout(WAITS, &mut not_let_in).await.is_err());
+    assert!(tokio::time::timeout(WAITS, &mut placeless).await.is_err());
+    pool.put(connection);
+    pool.put(further);
+    assert_eq!(pool.idle.borrow()[&key(&backend)].len(), 1, "the other one makes room");
+    assert!(not_let_in.await.is_ok());
+    assert!(tokio::time::timeout(WAITS, &mut placeless).await.is_err());
+    assert_eq!(backend.waiting.load(Ordering::Relaxed), 0);
+}
+
 /// What is free is not taken by a request that is not let in, and stays.
 async fn leaves_a_free_one(
     (pool, connection): (Pool<Silent>, BackendConnection<Silent>),
