@@ -34,12 +34,13 @@ help: ## List the targets
 setup: ## Install what a bare Debian 12 with Rust lacks, for all but `bench`; safe to run twice
 	@scripts/setup.sh build lint
 
-.PHONY: setup-build setup-lint setup-bench setup-fuzz setup-judge
-setup-build setup-lint setup-bench setup-fuzz setup-judge: setup-%:
+.PHONY: setup-build setup-lint setup-bench setup-pgo setup-fuzz setup-judge
+setup-build setup-lint setup-bench setup-pgo setup-fuzz setup-judge: setup-%:
 	@scripts/setup.sh $*
 
 .PHONY: build
 build: setup-build ## Build the plimsoll command, optimized
+	@pgo/refresh.sh
 	$(CARGO) build $(CARGO_FLAGS) --release --package plimsoll-cli
 
 .PHONY: demo
@@ -85,6 +86,10 @@ bench: setup-bench ## Measure speed beside other tools; ROUNDS=n repeats each me
 bench-beside: setup-bench ## Measure speed beside that of the commit BASE, in alternation, as ratios (PARTS='a b' for some)
 	@test -n '$(BASE)' || { echo 'make bench-beside: name a commit with BASE=COMMIT' >&2; exit 2; }
 	benches/beside.sh '$(BASE)' $(PARTS)
+
+.PHONY: pgo
+pgo: setup-pgo ## Make the profile anew by which the front-end is optimized (after changes to it; docs/development.md)
+	CARGO='$(CARGO)' pgo/make.sh
 
 .PHONY: faults
 faults: setup-bench ## Faults of back-ends and clients, beside HAProxy and nginx (SCENARIOS='a b' for some, ROUNDS=n)

@@ -20,6 +20,8 @@ build() {
   (
     cd "$checkout"
     export CARGO_TARGET_DIR=$target
+    # Both without a profile: it would fit one of them, at most.
+    export RUSTC_WRAPPER=
     cargo build --locked --quiet --release --package plimsoll-sim --package plimsoll-studies --package plimsoll-trace \
       "${EXAMPLES[@]/#/--example=}"
     cargo build --locked --quiet --release --package plimsoll-cli

@@ -16,6 +16,13 @@ machine() {
   echo "$(nproc) cores, ${model:-unknown processor}; load average $(cut -d ' ' -f 1-3 /proc/loadavg); $ROUNDS rounds"
 }
 
+# Which crates were compiled without the profile that a release is optimized by.
+unprofiled() {
+  local changed
+  changed=$(pgo/changed.sh)
+  [[ -z $changed ]] || echo "changed since the profile was made, so slower than after \`make pgo\`: ${changed//$'\n'/, }"
+}
+
 # Builds the named examples and prints a line "NAME PROGRAM" for each.
 build_examples() {
   cargo build --locked --quiet --release --message-format json-render-diagnostics \
@@ -39,6 +46,7 @@ program() {
   return 1
 }
 
+pgo/refresh.sh
 # Everything is built first: a build beside a measurement would disturb it.
 programs=$(build_examples fifo_jsq polling_speed apache_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed \
   overload inquiry_speed bare_polls sniff_speed class_speed switch_speed clone_speed bare_http2)
@@ -69,6 +77,7 @@ logs=$(mktemp -d)
 trap 'rm -r "$logs"' EXIT
 
 machine
+unprofiled
 
 heading "(a) Join-shortest-queue in Plimsoll, SimPy, nexosim and simcore"
 benches/.venv/bin/python benches/fifo_jsq/compare.py "$fifo_jsq"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing on a bare Debian 12 with Rust (rustup, cargo); does nothing, quickly, when all is there.
 #
-# Usage: scripts/setup.sh PURPOSE...      PURPOSE: build, lint, bench, fuzz or judge
+# Usage: scripts/setup.sh PURPOSE...      PURPOSE: build, lint, bench, pgo, fuzz or judge
 #
 # Debian packages need root. Without it the script names the command that root would have to run, and exits 1.
 set -euo pipefail
@@ -133,6 +133,14 @@ setup_bench() {
   need_package nghttp2-client command -v h2load
 }
 
+setup_pgo() {
+  setup_bench
+  need_package openssl command -v openssl
+  install_packages
+  packages=()
+  need_rustup_component llvm-tools test -x "$(rustc --print target-libdir)/../bin/llvm-profdata"
+}
+
 setup_fuzz() {
   setup_build
   install_packages
@@ -149,11 +157,11 @@ setup_judge() {
   need_package openssl command -v openssl
 }
 
-(($#)) || die "give a purpose: build, lint, bench, fuzz or judge"
+(($#)) || die "give a purpose: build, lint, bench, pgo, fuzz or judge"
 for purpose in "$@"; do
   case $purpose in
-    build | lint | bench | fuzz | judge) "setup_$purpose" ;;
-    *) die "unknown purpose '$purpose': give build, lint, bench, fuzz or judge" ;;
+    build | lint | bench | pgo | fuzz | judge) "setup_$purpose" ;;
+    *) die "unknown purpose '$purpose': give build, lint, bench, pgo, fuzz or judge" ;;
   esac
 done
 install_packages
