@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Runs the compiler for cargo, and has it use what is known of where the front-end's time goes (profile-guided optimization).
 #
 # Usage: pgo/rustc.sh RUSTC ARGUMENT...      cargo's `build.rustc-wrapper`, see ../.cargo/config.toml
@@ -8,6 +8,7 @@
 # a crate that was changed is compiled as without this script, until `make pgo` makes the profile anew (docs/development.md).
 #
 # PGO_TRAINING=DIRECTORY has the crates that pgo/trained names count where their time goes instead, and lists them in DIRECTORY/crates.
+# Bash, because dash would not pass on the variables that cargo names after programs with `-` in their names.
 set -eu
 
 directory=${0%/*}
