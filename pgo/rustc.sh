@@ -12,7 +12,7 @@
 set -eu
 
 directory=${0%/*}
-name='' metadata='' optimized='' counts='' out='' source='' previous=''
+name='' metadata='' optimized='' has_own='' out='' source='' previous=''
 for argument; do
   case $previous in
     --crate-name) name=$argument ;;
@@ -26,13 +26,13 @@ for argument; do
   esac
   case $argument in
     *.rs) source=$argument ;;
-    *profile-use* | *profile-generate* | *instrument-coverage*) counts=yes ;;
+    *profile-use* | *profile-generate* | *instrument-coverage*) has_own=yes ;;
   esac
   previous=$argument
 done
 
 # Somebody makes a profile of their own, or uses one.
-[ -z "$counts" ] || exec "$@"
+[ -z "$has_own" ] || exec "$@"
 # The program itself counts nothing, but brings what writes the counts.
 if [ -n "${PGO_TRAINING-}" ] && [ "$name" = plimsoll ]; then
   exec "$@" "-Cprofile-generate=$PGO_TRAINING/counts"

@@ -6,7 +6,6 @@ As many requests of each kind in every run. Clients are h2load and wrk, the back
 """
 
 import contextlib
-import os
 import pathlib
 import re
 import socket
@@ -15,13 +14,17 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "benches" / "proxy"))
+import bench
+import tls
+
 SIZES_BYTES = (100, 8192, 102_400)
 NGINX = """
 worker_processes 1; pid {d}/nginx.pid; error_log {d}/nginx.log; daemon off; {user}
 events {{ worker_connections 4096; }}
 http {{ access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on;
   ssl_certificate {d}/site.pem; ssl_certificate_key {d}/site.key;
-  client_body_temp_path {d}/b; proxy_temp_path {d}/p; fastcgi_temp_path {d}/f; uwsgi_temp_path {d}/u; scgi_temp_path {d}/s;
+  {temp}
   server {{ listen 127.0.0.1:{plain}; listen 127.0.0.2:{plain};
     listen 127.0.0.1:{tls} ssl; listen 127.0.0.2:{tls} ssl; listen 127.0.0.1:{http2} ssl http2; listen 127.0.0.2:{http2} ssl http2;
     root {d}/root;
@@ -126,11 +129,9 @@ def prepare(d, ports):
         (d / "root" / str(size_bytes)).write_bytes(b"x" * size_bytes)
     (d / "root" / "text").write_text("".join(f"line {n} of {n * n}\n" for n in range(400)))
     (d / "body").mkdir()
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
-    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run([*command, "-keyout", d / "site.key", "-out", d / "site.pem"], check=True, capture_output=True)
-    user = "user root;" if os.geteuid() == 0 else ""
-    (d / "nginx.conf").write_text(NGINX.format(d=d, user=user, **ports))
+    tls.issue(d)
+    user, temp = bench.unprivileged_nginx(d)
+    (d / "nginx.conf").write_text(NGINX.format(d=d, user=user, temp=temp, **ports))
 
 
 def send(d, ports, load, share):

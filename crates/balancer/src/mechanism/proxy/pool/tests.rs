@@ -226,9 +226,14 @@ fn of_one_that_lets_none_in(max_connections: u32) -> (Pool<Silent>, BackendConne
     let backend = Arc::new(Backend::new(BackendId(0), "b".into(), address, "b".into(), max_connections, 1));
     backend.leaves_open.said();
     backend.is_near.store(true, Ordering::Relaxed);
+    (pool, one_to(&backend))
+}
+
+/// A connection that is there already.
+fn one_to(backend: &Arc<Backend>) -> BackendConnection<Silent> {
     let permit = Arc::clone(&backend.permits).try_acquire_owned().unwrap();
-    let stream = Silent::default();
-    (pool, BackendConnection { stream, backend, is_new: true, idle_ms: 0, client: None, _permit: permit })
+    let (stream, backend) = (Silent::default(), Arc::clone(backend));
+    BackendConnection { stream, backend, is_new: true, idle_ms: 0, client: None, _permit: permit }
 }
 
 const REPEATABLE: Option<KeptFor> = Some(KeptFor::Repeatable);
@@ -306,14 +311,7 @@ async fn one_that_is_taken_frees_a_place_of_a_full_back_end() {
 async fn one_that_is_not_let_in_keeps_one_place_from_others_that_wait_for_it() {
     let (pool, connection) = of_one_that_lets_none_in(3);
     let backend = Arc::clone(&connection.backend);
-    let further = BackendConnection {
-        stream: Silent::default(),
-        backend: Arc::clone(&backend),
-        is_new: true,
-        idle_ms: 0,
-        client: None,
-        _permit: Arc::clone(&backend.permits).try_acquire_owned().unwrap(),
-    };
+    let further = one_to(&backend);
     let mut not_let_in = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
     let mut placeless = pin!(pool.connect(&backend, None, HOUR, REPEATABLE));
     assert!(tokio::time::timeout(WAITS, &mut not_let_in).await.is_err());
