@@ -20,6 +20,7 @@ use crate::mechanism::carry::Mechanism;
 use crate::mechanism::direct::{DirectThreads, LeftServices};
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::metrics::WorkerCounts;
+use crate::net::held_memory::HeldMemory;
 use crate::net::listen::listen;
 use crate::net::places::Places;
 use crate::peers::Peers;
@@ -165,7 +166,7 @@ impl PreparedBalancer {
         let others = pools::start_others(&config, hash)?;
         let pools: Vec<_> = std::iter::once(&first).chain(&others).cloned().collect();
         let routing = ArcSwapOption::from(Routing::of(&config, &pools, None).map(Arc::new));
-        let (sender, log_thread) =
+        let (sender, access_log) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let shared = Arc::new(FrontEndShared {
             first,
@@ -177,6 +178,7 @@ impl PreparedBalancer {
             room_wanted: AtomicUsize::new(0),
             connections_limit: AtomicUsize::new(most_connections),
             places: Places::new(most_connections),
+            held: HeldMemory::default(),
             compressing: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             peers,
@@ -194,7 +196,6 @@ impl PreparedBalancer {
         // Those of a switch are bound nowhere.
         let unbound = shared.config.load().listeners.iter().map(|l| (l.address, l.address)).collect();
         let listeners = Mutex::new(if direct.is_some() { unbound } else { BTreeMap::new() });
-        let access_log = log_thread;
         let balancer = Balancer { shared, systems, direct, workers, control, access_log, listeners };
         balancer.listen(sockets);
         Ok(balancer)
@@ -249,11 +250,10 @@ impl Balancer {
     /// When something in it cannot be had; the running configuration stays in force then.
     pub fn reload(&self, new: Config) -> Result<(), StartError> {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = self.shared.config.load_full();
         // First everything that can fail.
         let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
         let fresh = wanted.iter().copied().filter(|a| self.direct.is_none() && !listeners.contains_key(a));
-        let sockets = bind_all(fresh, self.workers.len(), old.failover.is_some())?;
+        let sockets = bind_all(fresh, self.workers.len(), self.shared.config.load().failover.is_some())?;
         access_log::probe(new.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let tls = self.shared.tls.prepare(&new).map_err(StartError::Tls)?;
         let there = self.shared.pools();

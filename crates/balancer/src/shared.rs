@@ -14,6 +14,7 @@ use crate::directory_status::DirectoryStatus;
 use crate::http::target_hash::TargetHash;
 use crate::load_information::LoadIntake;
 use crate::metrics::WorkerCounts;
+use crate::net::held_memory::HeldMemory;
 use crate::net::places::Places;
 use crate::peers::Peers;
 use crate::refusals::RefusalExamples;
@@ -40,6 +41,8 @@ pub(crate) struct FrontEndShared {
     pub(crate) connections_limit: AtomicUsize,
     /// Places for connections of clients.
     pub(crate) places: Arc<Places>,
+    /// What is held for slow clients.
+    pub(crate) held: HeldMemory,
     /// Bodies that are compressed now.
     pub(crate) compressing: AtomicUsize,
     /// Set when the front-end begins to stop.
@@ -103,6 +106,7 @@ impl FrontEndShared {
             room_wanted: AtomicUsize::new(0),
             connections_limit: AtomicUsize::new(1),
             places: Places::new(1),
+            held: HeldMemory::default(),
             compressing: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             peers: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::dispatch::Assignment;
 
 /// A client that has been waited for this long is slow: until then its request counts as load.
-const SLOW: Duration = Duration::from_millis(100);
+pub(crate) const SLOW: Duration = Duration::from_millis(100);
 
 /// Tells dispatch when a request begins and ceases to wait for its client alone.
 pub(crate) struct Stalling<'a> {

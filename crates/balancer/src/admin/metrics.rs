@@ -57,6 +57,7 @@ struct Sample {
     routes: Vec<(String, u64)>,
     totals: Totals,
     connections_limit: usize,
+    held_bytes: usize,
     speaks_tls: bool,
     policy: &'static str,
     process: ProcessUsage,
@@ -111,6 +112,7 @@ impl Sample {
                 lines_lost: sum(|c| &c.lines_lost) + shared.access_log.lost(),
             },
             connections_limit: shared.connections_limit.load(std::sync::atomic::Ordering::Relaxed),
+            held_bytes: shared.held.bytes(),
             speaks_tls: config.listeners.iter().any(|listener| listener.tls),
             policy: config.policy.spec.name,
             process: ProcessUsage::now(),
@@ -187,6 +189,11 @@ impl Sample {
             "plimsoll_connections_limit",
             "Connections of clients that may be open",
             self.connections_limit as u64,
+        )?;
+        out.gauge(
+            "plimsoll_held_bytes",
+            "Memory held for content of clients that send or read slowly",
+            self.held_bytes as u64,
         )?;
         out.counter(
             "plimsoll_access_log_lines_lost",

@@ -1,4 +1,4 @@
-//! Reading a small body before its request is offered: a client that sends slowly then keeps no back-end busy.
+//! Reading a whole body before its request is offered: a client that sends slowly then keeps no back-end busy.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use crate::http::request::RequestHead;
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
+use crate::net::held_memory::HeldMemory;
 use crate::net::pace::Pace;
 use crate::worker::Scratch;
 
@@ -21,6 +22,19 @@ pub(crate) enum NoBody {
     MadeRoom,
     /// The front-end does not wait any longer.
     Stopped,
+}
+
+/// Whether `input` has room for a body of so many bytes, perhaps because more memory is held for it now: `most_bytes` for all clients.
+pub(super) fn make_room(input: &mut Buffer, length: usize, held: &HeldMemory, most_bytes: usize) -> bool {
+    if length <= input.room() {
+        return true;
+    }
+    let mut room = held.share();
+    let grows = room.grow(length, most_bytes);
+    if grows {
+        input.widen(room);
+    }
+    grows
 }
 
 /// Reads until `input` starts with a body of this many bytes, which fit into it.

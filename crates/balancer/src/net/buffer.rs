@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{BufMut as _, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use super::held_memory::HeldShare;
 use super::shared_memory::{MOST_KEPT, shared};
 
 /// Bytes read and not used up yet.
@@ -20,6 +21,8 @@ pub(crate) struct Buffer {
     bytes: Vec<u8>,
     /// Bytes that were used up.
     start: usize,
+    /// Its room, where that is not as usual.
+    wide: Option<HeldShare>,
     pool: Rc<BufferPool>,
 }
 
@@ -44,7 +47,20 @@ impl Buffer {
 
     /// How many bytes it holds at most.
     pub(crate) fn room(&self) -> usize {
-        self.pool.size_bytes
+        self.wide.as_ref().map_or(self.pool.size_bytes, HeldShare::bytes)
+    }
+
+    /// Makes room for so much, more than usual, until all that comes is used up.
+    pub(crate) fn widen(&mut self, room: HeldShare) {
+        debug_assert!(room.bytes() > self.room(), "that would be no more room");
+        let mut bytes = Vec::new();
+        if !self.is_empty() {
+            bytes.reserve_exact(room.bytes());
+            bytes.extend_from_slice(self.data());
+        }
+        self.give_back();
+        self.bytes = bytes;
+        self.wide = Some(room);
     }
 
     /// Uses up the first `n` bytes.
@@ -53,13 +69,14 @@ impl Buffer {
         debug_assert!(self.start <= self.bytes.len(), "only what is there can be used up");
         if self.is_empty() {
             self.give_back();
+            self.wide = None;
         }
     }
 
     /// Gives the first `n` bytes away without copying them, if they fill at least half of the memory and the pool is one for that; what is
     /// behind them is used up, too. The memory is used again once all parts of what was given away are dropped.
     pub(crate) fn share(&mut self, n: usize) -> Option<Bytes> {
-        if !self.pool.shares || 2 * n < self.room() {
+        if !self.pool.shares || self.wide.is_some() || 2 * n < self.room() {
             return None;
         }
         let start = std::mem::take(&mut self.start);
@@ -105,7 +122,11 @@ impl Buffer {
     /// Borrows memory, unless it has some.
     fn borrow(&mut self) {
         if self.bytes.capacity() == 0 {
-            self.bytes = self.pool.lend();
+            self.bytes = match &self.wide {
+                // The system gives memory where something is written, and only then.
+                Some(room) => Vec::with_capacity(room.bytes()),
+                None => self.pool.lend(),
+            };
         }
     }
 
@@ -113,7 +134,7 @@ impl Buffer {
     fn give_back(&mut self) {
         self.start = 0;
         let bytes = std::mem::take(&mut self.bytes);
-        if bytes.capacity() > 0 {
+        if bytes.capacity() > 0 && self.wide.is_none() {
             self.pool.take_back(bytes);
         }
     }
@@ -160,7 +181,7 @@ impl BufferPool {
 
     /// An empty buffer.
     pub(crate) fn take(self: &Rc<Self>) -> Buffer {
-        Buffer { bytes: Vec::new(), start: 0, pool: Rc::clone(self) }
+        Buffer { bytes: Vec::new(), start: 0, wide: None, pool: Rc::clone(self) }
     }
 
     /// Memory for a buffer, with nothing in it.
@@ -192,6 +213,7 @@ mod tests {
 
     use tokio::io::ReadBuf;
 
+    use super::super::held_memory::HeldMemory;
     use super::*;
 
     #[test]
@@ -214,6 +236,34 @@ mod tests {
         assert_eq!(pool.free.borrow().len(), 1);
         drop(buffer);
         assert_eq!(pool.free.borrow().len(), 1);
+    }
+
+    #[test]
+    fn more_room_is_there_until_all_is_used_up() {
+        let memory = HeldMemory::default();
+        let held = |bytes| {
+            let mut share = memory.share();
+            assert!(share.grow(bytes, 1 << 10));
+            share
+        };
+        let pool = BufferPool::new(8);
+        let mut buffer = pool.take();
+        assert!(buffer.put(b"..abc"));
+        buffer.consume(2);
+        buffer.widen(held(12));
+        assert_eq!((buffer.data(), buffer.room(), pool.free.borrow().len()), (&b"abc"[..], 12, 1));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(buffer.poll_fill(&mut cx, &mut &b"defghijklmnop"[..]), Poll::Ready(Ok(9))));
+        buffer.consume(11);
+        assert_eq!((buffer.data(), memory.bytes()), (&b"l"[..], 12));
+        buffer.consume(1);
+        assert_eq!((buffer.room(), memory.bytes(), pool.free.borrow().len()), (8, 0, 1));
+        // Who waits for what has not begun holds no memory, but its room.
+        buffer.widen(held(12));
+        assert!(buffer.poll_fill(&mut cx, &mut Silent).is_pending());
+        assert_eq!((buffer.bytes.capacity(), buffer.room(), pool.free.borrow().len()), (0, 12, 1));
+        drop(buffer);
+        assert_eq!(memory.bytes(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod connect;
 pub(crate) mod deadline;
 mod fired;
 pub(crate) mod halves;
+pub(crate) mod held_memory;
 pub(crate) mod listen;
 pub(crate) mod listener;
 pub(crate) mod pace;

@@ -19,6 +19,11 @@ impl Pace {
         Self { waited_ms: self.waited_ms.saturating_add(ms) }
     }
 
+    /// How long the client has been waited for.
+    pub(crate) fn waited(self) -> Duration {
+        Duration::from_millis(self.waited_ms)
+    }
+
     /// The time for the next step of a client that has moved this many bytes so far: at most `most`, the time-out of one
     /// step, and nothing when it has been slower than the least rate for longer than that.
     pub(crate) fn next(self, most: Duration, moved_bytes: u64) -> Duration {

@@ -181,6 +181,31 @@ fn bodies_pass_both_ways_beside_one_another() {
 }
 
 #[test]
+fn bodies_of_slow_clients_are_held_until_they_are_whole() {
+    let origin = mirror();
+    let front_end = FrontEnd::new(&[origin.address], "");
+    run(async {
+        let client = connect(front_end.address(0)).await;
+        let body = Bytes::from(noise(500_000, 3));
+        let mut slow = Vec::new();
+        for _ in 0..5 {
+            let mut request = request("POST", "/slow");
+            request.headers_mut().insert("content-length", body.len().into());
+            let (answer, mut stream) = send(&client, request, false).await;
+            send_piece(&mut stream, body.slice(..300_000)).await;
+            slow.push((answer, stream));
+        }
+        assert_eq!(ask(&client, request("GET", "/")).await.unwrap().status, StatusCode::OK);
+        assert_eq!(origin.take_lines(), ["GET /"]);
+        for (answer, mut stream) in slow {
+            send_body(&mut stream, body.slice(300_000..), None).await;
+            assert!(read(answer.await.unwrap()).await.unwrap().body == body);
+        }
+    });
+    front_end.assert_idle();
+}
+
+#[test]
 fn answers_of_every_kind_pass() {
     let origin = Origin::answering(|request| {
         match request.target() {

@@ -5,6 +5,7 @@
 //! `pool` keeps connections to back-ends.
 
 mod acknowledging;
+mod client_wait;
 mod coded_content;
 mod coder;
 mod compress;
@@ -12,6 +13,7 @@ mod freed;
 mod idle;
 mod pass;
 mod pool;
+mod read_ahead;
 mod relay;
 mod relay_failed;
 mod request_rest;

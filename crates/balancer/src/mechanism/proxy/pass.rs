@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::acknowledging::Acknowledging;
 use super::compress::{Compressors, compressor};
 use super::pool::BackendConnection;
+use super::read_ahead::ReadAhead;
 use super::relay::Relay;
 use super::relay_failed::RelayFailed;
 use super::tunnel::ByteTunnel;
@@ -132,8 +133,9 @@ impl<C: Halves> Exchange<'_, C> {
         let compressor = compressor((&head, self.config), self.compressors)?;
         let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits, compressor)?;
         trial::answered(self.trial);
-        let (from, to, stalling) = (&mut from_backend, &mut to_client, &mut self.stalling);
-        let done = relay.run(&mut upload, from, to, self.deadline, self.config, stalling).await;
+        let mut from = ReadAhead::new(from_backend, self.worker, limits.held_bytes);
+        let (to, stalling) = (&mut to_client, &mut self.stalling);
+        let done = relay.run(&mut upload, &mut from, to, self.deadline, self.config, stalling).await;
         let content = relay.passed().since(first_byte);
         relay.note_excess(backend);
         match done {

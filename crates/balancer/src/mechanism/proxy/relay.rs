@@ -3,14 +3,15 @@
 use std::io;
 use std::ops::Range;
 use std::task::Poll;
-use std::time::Duration;
 
 use bytes::Bytes;
 use plimsoll_config::{Config, ContentCoding, Limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::client_wait::ClientWait;
 use super::coded_content::CodedContent;
 use super::compress::Compressor;
+use super::read_ahead::ReadAhead;
 use super::relay_failed::{NotTaken, RelayFailed};
 use super::request_rest::RequestRest;
 use super::upload::Upload;
@@ -37,27 +38,6 @@ enum Body {
     UntilClose,
     /// All has been read.
     Read,
-}
-
-/// Waiting for a client to take a piece.
-struct ClientWait<'a> {
-    deadline: &'a Deadline,
-    /// Without this piece.
-    pace: Pace,
-    began_ms: u64,
-    /// The time-out of one step.
-    most: Duration,
-    /// Content that the client has taken before, in bytes.
-    moved_bytes: u64,
-}
-
-impl ClientWait<'_> {
-    /// Sets the deadline, after `written` bytes of the piece.
-    fn set(&self, stalling: &Stalling<'_>, written: usize) {
-        let waited_ms = self.deadline.now_ms().saturating_sub(self.began_ms);
-        let most = self.pace.after(waited_ms).next(self.most, self.moved_bytes + written as u64);
-        self.deadline.set(stalling.next(most, waited_ms));
-    }
 }
 
 /// One response on its way to a client.
@@ -164,7 +144,7 @@ impl<'a> Relay<'a> {
     pub(crate) async fn run<I, O, R, W>(
         &mut self,
         upload: &mut Upload<'_, I, O>,
-        from: &mut R,
+        from: &mut ReadAhead<'_, R>,
         client: &mut W,
         deadline: &Deadline,
         config: &Config,
@@ -191,7 +171,7 @@ impl<'a> Relay<'a> {
                 moved_bytes: self.content_bytes,
             };
             let mut written = 0;
-            let result = self.write_out(client, &wait, stalling, &mut rest, &mut written).await;
+            let result = self.write_out((client, from), &wait, stalling, &mut rest, &mut written).await;
             if let Err(failed) = result {
                 self.count_written(written);
                 return Err(failed);
@@ -199,6 +179,7 @@ impl<'a> Relay<'a> {
             pace = pace.after(deadline.now_ms().saturating_sub(began_ms));
             self.wrote();
             if matches!(self.body, Body::Read) {
+                self.excess |= !from.is_empty();
                 return Ok(());
             }
             deadline.set(config.timeouts.body);
@@ -228,10 +209,10 @@ impl<'a> Relay<'a> {
     }
 
     /// Writes what is there, and counts in `written` what has gone out. A client that takes it slowly is no load of the back-end, nor
-    /// is one that is the last to be waited for.
-    async fn write_out<I, O, W>(
+    /// is one that is the last to be waited for: what the back-end has to say is read ahead.
+    async fn write_out<I, O, R, W>(
         &self,
-        client: &mut W,
+        (client, from): (&mut W, &mut ReadAhead<'_, R>),
         wait: &ClientWait<'_>,
         stalling: &mut Stalling<'_>,
         rest: &mut RequestRest<'_, '_, I, O>,
@@ -240,9 +221,10 @@ impl<'a> Relay<'a> {
     where
         I: Input,
         O: AsyncWrite + Unpin,
+        R: AsyncRead + Unpin,
         W: OutputHalf,
     {
-        let all_read = matches!(self.body, Body::Read);
+        let left_bytes = self.left_bytes();
         let content = if self.shared.is_some() { &[] } else { &self.response.data()[..self.content] };
         let pieces: [&[u8]; 3] = [self.out, content, &self.tail];
         wait.set(stalling, *written);
@@ -256,12 +238,17 @@ impl<'a> Relay<'a> {
                     Some(shared) => poll_write_around(cx, client, (self.out, shared, &self.tail), written),
                     None => poll_write_all(cx, client, &pieces, written),
                 };
-                let begins = all_read && !stalling.is_stalled();
-                if result.is_pending() && (begins || *written != before) {
+                if result.is_pending() {
+                    if stalling.is_stalled() || wait.is_long() {
+                        from.poll_ahead(cx, left_bytes);
+                    }
+                    let begins = left_bytes == 0 && !stalling.is_stalled();
                     if begins {
                         stalling.stall();
                     }
-                    wait.set(stalling, *written);
+                    if begins || *written != before {
+                        wait.set(stalling, *written);
+                    }
                 }
                 result
             });
@@ -273,6 +260,15 @@ impl<'a> Relay<'a> {
                 _ => return Err(RelayFailed::ClientGone),
             }
             wait.set(stalling, *written);
+        }
+    }
+
+    /// How much of the body is still to be read from the back-end; the most there is where nobody knows.
+    fn left_bytes(&self) -> u64 {
+        match self.body {
+            Body::Length(left) => left,
+            Body::Chunked(_) | Body::UntilClose => u64::MAX,
+            Body::Read => 0,
         }
     }
 
