@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 
-use super::read_body::{NoBody, join_body, make_room, read_body};
+use super::read_body::{MayHold, NoBody, join_body, make_room, read_body};
 use super::read_head::read_head;
 use super::service::ConnectionService;
 use super::then::{GoesOn, Then};
@@ -281,7 +281,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         received: Instant,
     ) -> Then<M::Parcel> {
         self.deadline.set_serving();
-        if let Some(then) = self.whole_body(&head, scratch, received).await {
+        if let Some(then) = self.hold_body(&head, scratch, received).await {
             return then;
         }
         if head.class.asks_body {
@@ -326,24 +326,25 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         }
     }
 
-    /// Reads a body for which there is room, unless the client waits to be asked for it. Returns what happens
-    /// otherwise when it does not come.
-    async fn whole_body(
+    /// Reads a body for which there is room, unless the client waits to be asked for it; of a client that is fast perhaps a part.
+    /// Returns what happens otherwise when it does not come.
+    async fn hold_body(
         &mut self,
         head: &RequestHead,
         scratch: &mut Scratch,
         received: Instant,
     ) -> Option<Then<M::Parcel>> {
         let Framing::Length(length) = head.framing else { return None };
-        // A connection that moves to another machine does so with all that has been read of it.
-        let most_bytes = if self.service.mechanism.moves_connections() { 0 } else { self.config.limits.held_bytes };
-        let held = &self.service.worker.shared.held;
         let length = usize::try_from(length).ok().filter(|_| !head.expects_continue)?;
-        if !make_room(&mut scratch.input, length, held, most_bytes) {
+        let Self { service, config, .. } = self;
+        // A connection that moves to another machine does so with all that has been read of it.
+        let most_bytes = if service.mechanism.moves_connections() { 0 } else { config.limits.held_bytes };
+        let may_hold = MayHold { memory: &service.worker.shared.held, most_bytes };
+        if !make_room(&mut scratch.input, length, may_hold) {
             return None;
         }
-        let timeout = self.config.timeouts.body;
-        let read = read_body(self.stream, &mut scratch.input, length, &self.deadline, timeout).await;
+        let (input, timeout) = (&mut scratch.input, config.timeouts.body);
+        let read = read_body(self.stream, input, length, may_hold, &self.deadline, timeout).await;
         let no_body = read.err()?;
         let refusal = match no_body {
             NoBody::Gone => None,

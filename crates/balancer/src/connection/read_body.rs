@@ -1,19 +1,19 @@
 //! Reading a whole body before its request is offered: a client that sends slowly then keeps no back-end busy.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::http::Framing;
 use crate::http::request::RequestHead;
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
-use crate::net::held_memory::HeldMemory;
+use crate::net::held_memory::{HeldMemory, most_for_one};
 use crate::net::pace::Pace;
 use crate::worker::Scratch;
 
 /// Why there is no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoBody {
+pub(super) enum NoBody {
     /// The client has closed.
     Gone,
     /// It sends too slowly.
@@ -24,24 +24,37 @@ pub(crate) enum NoBody {
     Stopped,
 }
 
-/// Whether `input` has room for a body of so many bytes, perhaps because more memory is held for it now: `most_bytes` for all clients.
-pub(super) fn make_room(input: &mut Buffer, length: usize, held: &HeldMemory, most_bytes: usize) -> bool {
-    if length <= input.room() {
-        return true;
-    }
-    let mut room = held.share();
-    let grows = room.grow(length, most_bytes);
-    if grows {
-        input.widen(room);
-    }
-    grows
+/// What may be held for clients that send slowly.
+#[derive(Clone, Copy)]
+pub(super) struct MayHold<'a> {
+    pub(super) memory: &'a HeldMemory,
+    /// For all clients.
+    pub(super) most_bytes: usize,
 }
 
-/// Reads until `input` starts with a body of this many bytes, which fit into it.
-pub(crate) async fn read_body(
+/// The room with which a larger body begins; it doubles as the client sends.
+const FIRST_ROOM_BYTES: usize = 64 << 10;
+
+/// A client that has sent so much, or all, in so short a time will send the rest soon, while it is passed on.
+const FAST_BYTES: usize = 128 << 10;
+const FAST: Duration = Duration::from_millis(10);
+
+/// Whether `input` has room for the beginning of a body of so many bytes, all of which may be held.
+pub(super) fn make_room(input: &mut Buffer, length: usize, may_hold: MayHold<'_>) -> bool {
+    let MayHold { memory, most_bytes } = may_hold;
+    let room_bytes = length.min(FIRST_ROOM_BYTES);
+    length <= input.room()
+        || length <= most_for_one(most_bytes)
+            && (room_bytes <= input.room() || input.widen(room_bytes, memory, most_bytes))
+}
+
+/// Reads until `input` starts with a body of this many bytes; or with a part of it, where no more may be held, or the client is fast:
+/// its body need not be held, and memory that is in the CPU's cache costs less.
+pub(super) async fn read_body(
     stream: &mut impl ClientIo,
     input: &mut Buffer,
     length: usize,
+    may_hold: MayHold<'_>,
     deadline: &Deadline,
     timeout: Duration,
 ) -> Result<(), NoBody> {
@@ -50,7 +63,7 @@ pub(crate) async fn read_body(
     }
     stream.acknowledge();
     deadline.set_incomplete(true);
-    let read = read(stream, input, length, deadline, timeout).await;
+    let read = read(stream, input, length, may_hold, deadline, timeout).await;
     deadline.set_incomplete(false);
     read
 }
@@ -59,11 +72,21 @@ async fn read(
     stream: &mut impl ClientIo,
     input: &mut Buffer,
     length: usize,
+    may_hold: MayHold<'_>,
     deadline: &Deadline,
     timeout: Duration,
 ) -> Result<(), NoBody> {
+    let MayHold { memory, most_bytes } = may_hold;
     let began_ms = deadline.now_ms();
+    let mut since = (length > FAST_BYTES).then(Instant::now);
     while input.len() < length {
+        if input.len() >= FAST_BYTES && since.take().is_some_and(|since| since.elapsed() <= FAST) {
+            return Ok(());
+        }
+        let room_bytes = length.min(2 * input.room());
+        if input.len() == input.room() && !input.widen(room_bytes, memory, most_bytes) {
+            return Ok(());
+        }
         let pace = Pace::default().after(deadline.now_ms().saturating_sub(began_ms));
         deadline.set(pace.next(timeout, input.len() as u64));
         match deadline.guard(|cx| input.poll_fill(cx, stream)).await {

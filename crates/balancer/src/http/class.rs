@@ -45,8 +45,15 @@ fn by_table(
     }
 }
 
-/// The class of a request whose body is here; `line` has method and target. `None` if the body names no operation.
+/// Of larger bodies no operation is looked for: all other requests of the worker wait meanwhile.
+const MOST_BODY_BYTES: usize = 64 << 10;
+
+/// The class of a request whose body is here; `line` has method and target. `None` if the body names no operation, or is too long to be
+/// looked into.
 pub(crate) fn of_body(classes: &ClassesConfig, line: &[u8], body: &[u8]) -> Option<u16> {
+    if body.len() > MOST_BODY_BYTES {
+        return None;
+    }
     let operation = operation_name(body)?;
     let (method, rest) = line.split_at(memchr::memchr(b' ', line)?);
     Some(classes.file.table.class_of_named(method, rest.get(1..)?, Some(&operation)))

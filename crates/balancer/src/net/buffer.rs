@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{BufMut as _, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::held_memory::HeldShare;
+use super::held_memory::{HeldMemory, HeldShare};
 use super::shared_memory::{MOST_KEPT, shared};
 
 /// Bytes read and not used up yet.
@@ -50,17 +50,24 @@ impl Buffer {
         self.wide.as_ref().map_or(self.pool.size_bytes, HeldShare::bytes)
     }
 
-    /// Makes room for so much, more than usual, until all that comes is used up.
-    pub(crate) fn widen(&mut self, room: HeldShare) {
-        debug_assert!(room.bytes() > self.room(), "that would be no more room");
-        let mut bytes = Vec::new();
-        if !self.is_empty() {
-            bytes.reserve_exact(room.bytes());
+    /// Makes so much room, more than there is, until all that comes is used up: where so much may be held of `most_bytes` for all
+    /// clients. Whether it was made.
+    pub(crate) fn widen(&mut self, room_bytes: usize, held: &HeldMemory, most_bytes: usize) -> bool {
+        let first = self.wide.is_none();
+        let share = self.wide.get_or_insert_with(|| held.share());
+        let grows = share.grow(room_bytes.saturating_sub(share.bytes()), most_bytes);
+        if !grows && first {
+            self.wide = None;
+        } else if grows && self.bytes.capacity() > 0 && self.bytes.capacity() < room_bytes {
+            let mut bytes = memory_for(room_bytes);
             bytes.extend_from_slice(self.data());
+            let before = std::mem::replace(&mut self.bytes, bytes);
+            self.start = 0;
+            if first {
+                self.pool.take_back(before);
+            }
         }
-        self.give_back();
-        self.bytes = bytes;
-        self.wide = Some(room);
+        grows
     }
 
     /// Uses up the first `n` bytes.
@@ -123,8 +130,7 @@ impl Buffer {
     fn borrow(&mut self) {
         if self.bytes.capacity() == 0 {
             self.bytes = match &self.wide {
-                // The system gives memory where something is written, and only then.
-                Some(room) => Vec::with_capacity(room.bytes()),
+                Some(room) => memory_for(room.bytes()),
                 None => self.pool.lend(),
             };
         }
@@ -138,6 +144,12 @@ impl Buffer {
             self.pool.take_back(bytes);
         }
     }
+}
+
+/// Memory for a buffer with more room than usual; mostly enough for all that it will have. The system gives it where something is written,
+/// and only then.
+fn memory_for(room_bytes: usize) -> Vec<u8> {
+    Vec::with_capacity(room_bytes.max(128 << 10))
 }
 
 thread_local! {
@@ -213,7 +225,6 @@ mod tests {
 
     use tokio::io::ReadBuf;
 
-    use super::super::held_memory::HeldMemory;
     use super::*;
 
     #[test]
@@ -241,25 +252,23 @@ mod tests {
     #[test]
     fn more_room_is_there_until_all_is_used_up() {
         let memory = HeldMemory::default();
-        let held = |bytes| {
-            let mut share = memory.share();
-            assert!(share.grow(bytes, 1 << 10));
-            share
-        };
         let pool = BufferPool::new(8);
         let mut buffer = pool.take();
         assert!(buffer.put(b"..abc"));
         buffer.consume(2);
-        buffer.widen(held(12));
-        assert_eq!((buffer.data(), buffer.room(), pool.free.borrow().len()), (&b"abc"[..], 12, 1));
+        let most_bytes = 12 * 32;
+        assert!(!buffer.widen(13, &memory, most_bytes) && buffer.widen(9, &memory, most_bytes));
+        assert_eq!((buffer.data(), buffer.room(), pool.free.borrow().len()), (&b"abc"[..], 9, 1));
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(matches!(buffer.poll_fill(&mut cx, &mut &b"defghijklmnop"[..]), Poll::Ready(Ok(9))));
+        assert!(matches!(buffer.poll_fill(&mut cx, &mut &b"d"[..]), Poll::Ready(Ok(1))));
+        assert!(!buffer.widen(13, &memory, most_bytes) && buffer.widen(12, &memory, most_bytes));
+        assert!(matches!(buffer.poll_fill(&mut cx, &mut &b"efghijklmnop"[..]), Poll::Ready(Ok(8))));
         buffer.consume(11);
         assert_eq!((buffer.data(), memory.bytes()), (&b"l"[..], 12));
         buffer.consume(1);
         assert_eq!((buffer.room(), memory.bytes(), pool.free.borrow().len()), (8, 0, 1));
         // Who waits for what has not begun holds no memory, but its room.
-        buffer.widen(held(12));
+        assert!(buffer.widen(12, &memory, most_bytes));
         assert!(buffer.poll_fill(&mut cx, &mut Silent).is_pending());
         assert_eq!((buffer.bytes.capacity(), buffer.room(), pool.free.borrow().len()), (0, 12, 1));
         drop(buffer);

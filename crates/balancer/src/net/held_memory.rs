@@ -3,8 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many clients can be held for at least: none gets more than this part of what may be held.
+/// How many clients can be held for at least.
 const LEAST_CLIENTS: usize = 32;
+
+/// How many bytes may be held for one client, where `most_bytes` may be for all.
+pub(crate) fn most_for_one(most_bytes: usize) -> usize {
+    most_bytes / LEAST_CLIENTS
+}
 
 /// What all workers hold now.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +45,7 @@ impl HeldShare {
     /// Holds so many bytes more; false, and nothing done, where that is more than one client may have, or all of them, for whom
     /// `most_bytes` may be held.
     pub(crate) fn grow(&mut self, more_bytes: usize, most_bytes: usize) -> bool {
-        if self.bytes.saturating_add(more_bytes) > most_bytes / LEAST_CLIENTS {
+        if self.bytes.saturating_add(more_bytes) > most_for_one(most_bytes) {
             return false;
         }
         let add = |held: usize| held.checked_add(more_bytes).filter(|&bytes| bytes <= most_bytes);

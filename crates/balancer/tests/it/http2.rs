@@ -192,13 +192,13 @@ fn bodies_of_slow_clients_are_held_until_they_are_whole() {
             let mut request = request("POST", "/slow");
             request.headers_mut().insert("content-length", body.len().into());
             let (answer, mut stream) = send(&client, request, false).await;
-            send_piece(&mut stream, body.slice(..300_000)).await;
+            send_piece(&mut stream, body.slice(..100_000)).await;
             slow.push((answer, stream));
         }
         assert_eq!(ask(&client, request("GET", "/")).await.unwrap().status, StatusCode::OK);
         assert_eq!(origin.take_lines(), ["GET /"]);
         for (answer, mut stream) in slow {
-            send_body(&mut stream, body.slice(300_000..), None).await;
+            send_body(&mut stream, body.slice(100_000..), None).await;
             assert!(read(answer.await.unwrap()).await.unwrap().body == body);
         }
     });

@@ -44,7 +44,7 @@ fn larger_bodies_are_held_until_they_are_whole() {
     let origin = Origin::echo();
     let front_end = FrontEnd::new(&[origin.address], NARROW);
     let body = noise(1 << 20, 7);
-    let (first, last) = body.split_at(300_000);
+    let (first, last) = body.split_at(100_000);
     let slow = open(&front_end, 8, "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n");
     let begin = |mut client: Client| {
         client.send(first);
