@@ -90,6 +90,8 @@ async fn read(
         let pace = Pace::default().after(deadline.now_ms().saturating_sub(began_ms));
         deadline.set(pace.next(timeout, input.len() as u64));
         match deadline.guard(|cx| input.poll_fill(cx, stream)).await {
+            // It takes its time; only while nothing comes may it have to make room for others.
+            Ok(Ok(1..)) if input.is_wide() => deadline.set_incomplete_anew(),
             Ok(Ok(1..)) => {}
             Err(Fired::TimedOut) => return Err(NoBody::TooSlow),
             Err(Fired::MadeRoom) => return Err(NoBody::MadeRoom),

@@ -50,6 +50,11 @@ impl Buffer {
         self.wide.as_ref().map_or(self.pool.size_bytes, HeldShare::bytes)
     }
 
+    /// Whether more room was made.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.wide.is_some()
+    }
+
     /// Makes so much room, more than there is, until all that comes is used up: where so much may be held of `most_bytes` for all
     /// clients. Whether it was made.
     pub(crate) fn widen(&mut self, room_bytes: usize, held: &HeldMemory, most_bytes: usize) -> bool {

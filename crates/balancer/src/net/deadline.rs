@@ -34,7 +34,7 @@ struct DeadlineEntry {
     serving: bool,
     /// It was told that the front-end stops.
     told: bool,
-    /// Since when a request's head or small body is waited for, in milliseconds; `None` while there is a whole one.
+    /// Since when a request's head, or more of a body that is held, is waited for, in milliseconds; `None` while there is a whole one.
     incomplete_since_ms: Option<u64>,
 }
 
@@ -205,7 +205,7 @@ impl Deadline {
         entry.fired == Some(Fired::Stopped)
     }
 
-    /// Sets whether a request's head, or the rest of a small body, is waited for. What was there when the connection was to
+    /// Sets whether a request's head, or the rest of a body that is held, is waited for. What was there when the connection was to
     /// make room is served.
     pub(crate) fn set_incomplete(&self, incomplete: bool) {
         let now_ms = self.all.now_ms.get();
@@ -215,6 +215,12 @@ impl Deadline {
         if entry.fired == Some(Fired::MadeRoom) && !incomplete {
             entry.fired = None;
         }
+    }
+
+    /// Sets that the rest of a body is waited for, since now.
+    pub(crate) fn set_incomplete_anew(&self) {
+        self.set_incomplete(false);
+        self.set_incomplete(true);
     }
 
     /// Fires as well when the back-end goes down, or has been since.
