@@ -73,6 +73,7 @@ pub(crate) struct Worker {
     pub(crate) deadlines: Rc<Deadlines>,
     responses: RefCell<Rc<BufferPool>>,
     inputs: RefCell<Rc<BufferPool>>,
+    ahead: Rc<BufferPool>,
     heads: Heads,
     dates: RefCell<clock::Dates>,
     lines: RefCell<Vec<u8>>,
@@ -98,6 +99,7 @@ impl Worker {
             deadlines,
             responses: RefCell::new(BufferPool::sharing(RESPONSE_BYTES.max(head_bytes))),
             inputs: RefCell::new(BufferPool::new(INPUT_BYTES.max(head_bytes))),
+            ahead: BufferPool::keeping(RESPONSE_BYTES, 4),
             heads: Rc::default(),
             dates: RefCell::new(clock::Dates::now()),
             lines: RefCell::default(),
@@ -132,6 +134,11 @@ impl Worker {
     /// A buffer for a response.
     pub(crate) fn response_buffer(&self) -> Buffer {
         self.responses.borrow().take()
+    }
+
+    /// A buffer for what is read ahead.
+    pub(crate) fn ahead_buffer(&self) -> Buffer {
+        self.ahead.take()
     }
 
     /// The time as HTTP writes it.
@@ -366,8 +373,8 @@ impl Worker {
                 self.flush();
             }
             also();
-            fit(&self.inputs, INPUT_BYTES.max(config.limits.head_bytes));
-            fit(&self.responses, RESPONSE_BYTES.max(config.limits.head_bytes));
+            BufferPool::fit(&self.inputs, INPUT_BYTES.max(config.limits.head_bytes));
+            BufferPool::fit(&self.responses, RESPONSE_BYTES.max(config.limits.head_bytes));
         }
     }
 
@@ -378,11 +385,6 @@ impl Worker {
             self.hand_over(&mut lines);
         }
     }
-}
-
-/// Lends buffers of another size from now on, where the configuration asks for it.
-fn fit(pool: &RefCell<Rc<BufferPool>>, size_bytes: usize) {
-    pool.replace_with(|pool| pool.resized(size_bytes));
 }
 
 impl TlsHandshakes for Worker {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 
-use super::read_body::{MayHold, NoBody, join_body, make_room, read_body};
+use super::read_body::{MayHold, NoBody, join_body, may_begin, read_body};
 use super::read_head::read_head;
 use super::service::ConnectionService;
 use super::then::{GoesOn, Then};
@@ -326,8 +326,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         }
     }
 
-    /// Reads a body for which there is room, unless the client waits to be asked for it; of a client that is fast perhaps a part.
-    /// Returns what happens otherwise when it does not come.
+    /// Reads a body that may be held, or a part of it. Returns what happens otherwise when it does not come.
     async fn hold_body(
         &mut self,
         head: &RequestHead,
@@ -338,9 +337,10 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         let length = usize::try_from(length).ok().filter(|_| !head.expects_continue)?;
         let Self { service, config, .. } = self;
         // A connection that moves to another machine does so with all that has been read of it.
-        let most_bytes = if service.mechanism.moves_connections() { 0 } else { config.limits.held_bytes };
+        let may_move = service.mechanism.moves_connections() && !self.stream.is_http2();
+        let most_bytes = if may_move { 0 } else { config.limits.held_bytes };
         let may_hold = MayHold { memory: &service.worker.shared.held, most_bytes };
-        if !make_room(&mut scratch.input, length, may_hold) {
+        if !may_begin(&scratch.input, length, may_hold) {
             return None;
         }
         let (input, timeout) = (&mut scratch.input, config.timeouts.body);

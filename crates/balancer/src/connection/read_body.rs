@@ -32,20 +32,14 @@ pub(super) struct MayHold<'a> {
     pub(super) most_bytes: usize,
 }
 
-/// The room with which a larger body begins; it doubles as the client sends.
-const FIRST_ROOM_BYTES: usize = 64 << 10;
-
-/// A client that has sent so much, or all, in so short a time will send the rest soon, while it is passed on.
-const FAST_BYTES: usize = 128 << 10;
+/// The room that a larger body gets once the usual one is full; it doubles as the client sends. And what a client that is fast has sent
+/// in so short a time: the rest comes soon, while it is passed on.
+const FIRST_ROOM_BYTES: usize = 128 << 10;
 const FAST: Duration = Duration::from_millis(10);
 
-/// Whether `input` has room for the beginning of a body of so many bytes, all of which may be held.
-pub(super) fn make_room(input: &mut Buffer, length: usize, may_hold: MayHold<'_>) -> bool {
-    let MayHold { memory, most_bytes } = may_hold;
-    let room_bytes = length.min(FIRST_ROOM_BYTES);
-    length <= input.room()
-        || length <= most_for_one(most_bytes)
-            && (room_bytes <= input.room() || input.widen(room_bytes, memory, most_bytes))
+/// Whether reading of a body of so many bytes may begin, all of which are to be held.
+pub(super) fn may_begin(input: &Buffer, length: usize, may_hold: MayHold<'_>) -> bool {
+    length <= input.room() || length <= most_for_one(may_hold.most_bytes)
 }
 
 /// Reads until `input` starts with a body of this many bytes; or with a part of it, where no more may be held, or the client is fast:
@@ -78,20 +72,23 @@ async fn read(
 ) -> Result<(), NoBody> {
     let MayHold { memory, most_bytes } = may_hold;
     let began_ms = deadline.now_ms();
-    let mut since = (length > FAST_BYTES).then(Instant::now);
+    let is_large = length > input.room();
+    let mut since = is_large.then(Instant::now);
     while input.len() < length {
-        if input.len() >= FAST_BYTES && since.take().is_some_and(|since| since.elapsed() <= FAST) {
+        if input.len() >= FIRST_ROOM_BYTES && since.take().is_some_and(|since| since.elapsed() <= FAST) {
             return Ok(());
         }
-        let room_bytes = length.min(2 * input.room());
+        let room_bytes = length.min(FIRST_ROOM_BYTES.max(2 * input.room()));
         if input.len() == input.room() && !input.widen(room_bytes, memory, most_bytes) {
             return Ok(());
         }
         let pace = Pace::default().after(deadline.now_ms().saturating_sub(began_ms));
         deadline.set(pace.next(timeout, input.len() as u64));
         match deadline.guard(|cx| input.poll_fill(cx, stream)).await {
+            // A stream that ends makes no room.
+            Ok(Ok(1..)) if is_large && stream.is_http2() => deadline.set_incomplete(false),
             // It takes its time; only while nothing comes may it have to make room for others.
-            Ok(Ok(1..)) if input.is_wide() => deadline.set_incomplete_anew(),
+            Ok(Ok(1..)) if is_large => deadline.set_incomplete_anew(),
             Ok(Ok(1..)) => {}
             Err(Fired::TimedOut) => return Err(NoBody::TooSlow),
             Err(Fired::MadeRoom) => return Err(NoBody::MadeRoom),

@@ -50,11 +50,6 @@ impl Buffer {
         self.wide.as_ref().map_or(self.pool.size_bytes, HeldShare::bytes)
     }
 
-    /// Whether more room was made.
-    pub(crate) fn is_wide(&self) -> bool {
-        self.wide.is_some()
-    }
-
     /// Makes so much room, more than there is, until all that comes is used up: where so much may be held of `most_bytes` for all
     /// clients. Whether it was made.
     pub(crate) fn widen(&mut self, room_bytes: usize, held: &HeldMemory, most_bytes: usize) -> bool {
@@ -63,8 +58,8 @@ impl Buffer {
         let grows = share.grow(room_bytes.saturating_sub(share.bytes()), most_bytes);
         if !grows && first {
             self.wide = None;
-        } else if grows && self.bytes.capacity() > 0 && self.bytes.capacity() < room_bytes {
-            let mut bytes = memory_for(room_bytes);
+        } else if grows && self.bytes.capacity() > 0 {
+            let mut bytes = Vec::with_capacity(room_bytes);
             bytes.extend_from_slice(self.data());
             let before = std::mem::replace(&mut self.bytes, bytes);
             self.start = 0;
@@ -135,7 +130,7 @@ impl Buffer {
     fn borrow(&mut self) {
         if self.bytes.capacity() == 0 {
             self.bytes = match &self.wide {
-                Some(room) => memory_for(room.bytes()),
+                Some(room) => Vec::with_capacity(room.bytes()),
                 None => self.pool.lend(),
             };
         }
@@ -149,12 +144,6 @@ impl Buffer {
             self.pool.take_back(bytes);
         }
     }
-}
-
-/// Memory for a buffer with more room than usual; mostly enough for all that it will have. The system gives it where something is written,
-/// and only then.
-fn memory_for(room_bytes: usize) -> Vec<u8> {
-    Vec::with_capacity(room_bytes.max(128 << 10))
 }
 
 thread_local! {
@@ -175,25 +164,37 @@ pub(crate) struct BufferPool {
     size_bytes: usize,
     /// Whether its buffers give memory away. No two such pools of a thread are in use at a time.
     shares: bool,
+    /// So many pieces of memory are kept.
+    most_kept: usize,
     free: RefCell<Vec<Vec<u8>>>,
 }
 
 impl BufferPool {
     pub(crate) fn new(size_bytes: usize) -> Rc<Self> {
-        Rc::new(Self { size_bytes, shares: false, free: RefCell::default() })
+        Self::keeping(size_bytes, MOST_KEPT)
+    }
+
+    /// One that keeps so many pieces of memory.
+    pub(crate) fn keeping(size_bytes: usize, most_kept: usize) -> Rc<Self> {
+        Rc::new(Self { size_bytes, shares: false, most_kept, free: RefCell::default() })
     }
 
     /// One whose buffers [share](Buffer::share) their memory.
     pub(crate) fn sharing(size_bytes: usize) -> Rc<Self> {
-        Rc::new(Self { size_bytes, shares: true, free: RefCell::default() })
+        Rc::new(Self { size_bytes, shares: true, most_kept: MOST_KEPT, free: RefCell::default() })
+    }
+
+    /// Lends buffers of another size from now on, where the configuration asks for it.
+    pub(crate) fn fit(pool: &RefCell<Rc<Self>>, size_bytes: usize) {
+        pool.replace_with(|pool| pool.resized(size_bytes));
     }
 
     /// The same, or one of the same kind where its buffers have another size than this.
-    pub(crate) fn resized(self: &Rc<Self>, size_bytes: usize) -> Rc<Self> {
+    fn resized(self: &Rc<Self>, size_bytes: usize) -> Rc<Self> {
         if size_bytes == self.size_bytes {
             return Rc::clone(self);
         }
-        Rc::new(Self { size_bytes, shares: self.shares, free: RefCell::default() })
+        Rc::new(Self { size_bytes, shares: self.shares, most_kept: self.most_kept, free: RefCell::default() })
     }
 
     /// An empty buffer.
@@ -216,7 +217,7 @@ impl BufferPool {
 
     fn take_back(&self, mut bytes: Vec<u8>) {
         let mut free = self.free.borrow_mut();
-        if free.len() < MOST_KEPT {
+        if free.len() < self.most_kept {
             bytes.clear();
             free.push(bytes);
         }

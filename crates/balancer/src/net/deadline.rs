@@ -82,12 +82,12 @@ impl Deadlines {
         }
     }
 
-    /// Ends the connections that have waited longest for a request's head or small body, as other clients need their
+    /// Ends the connections that have waited longest for a request's head or more of a body, as other clients need their
     /// places: a few at a time, because finding them looks at all. Returns how many, of which some may get their request in
     /// that moment.
     pub(crate) fn make_room(&self) -> usize {
         let mut entries = self.entries.borrow_mut();
-        let due_ms = self.now_ms.get().saturating_sub(ROOM_AFTER_MS);
+        let Some(due_ms) = self.now_ms.get().checked_sub(ROOM_AFTER_MS) else { return 0 };
         let waiting = |(key, e): (usize, &DeadlineEntry)| {
             let since_ms = e.incomplete_since_ms.filter(|&ms| e.fired.is_none() && ms <= due_ms);
             since_ms.map(|since_ms| (since_ms, key))

@@ -1,14 +1,14 @@
-//! How much the front-end holds for clients that send or read slowly, so that no back-end waits for them.
+//! How much the front-end holds for requests whose clients send or read slowly, so that no back-end waits for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many clients can be held for at least.
-const LEAST_CLIENTS: usize = 32;
+/// For how many requests can be held at least.
+const LEAST_REQUESTS: usize = 32;
 
-/// How many bytes may be held for one client, where `most_bytes` may be for all.
+/// How many bytes may be held for one request, where `most_bytes` may be for all.
 pub(crate) fn most_for_one(most_bytes: usize) -> usize {
-    most_bytes / LEAST_CLIENTS
+    most_bytes / LEAST_REQUESTS
 }
 
 /// What all workers hold now.
@@ -23,13 +23,13 @@ impl HeldMemory {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Nothing yet, for one client.
+    /// Nothing yet, for one request.
     pub(crate) fn share(&self) -> HeldShare {
         HeldShare { memory: self.clone(), bytes: 0 }
     }
 }
 
-/// What is held for one client.
+/// What is held for one request.
 #[derive(Debug)]
 pub(crate) struct HeldShare {
     memory: HeldMemory,
@@ -37,13 +37,13 @@ pub(crate) struct HeldShare {
 }
 
 impl HeldShare {
-    /// How many bytes may be held.
+    /// How many bytes are held.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Holds so many bytes more; false, and nothing done, where that is more than one client may have, or all of them, for whom
-    /// `most_bytes` may be held.
+    /// Holds so many bytes more; false, and nothing done, where that is more than one request may have, or all of them, for
+    /// which `most_bytes` may be held.
     pub(crate) fn grow(&mut self, more_bytes: usize, most_bytes: usize) -> bool {
         if self.bytes.saturating_add(more_bytes) > most_for_one(most_bytes) {
             return false;
@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn no_more_is_held_than_may_be_for_one_and_for_all() {
         let memory = HeldMemory::default();
-        let most_bytes = 64 * LEAST_CLIENTS;
+        let most_bytes = 64 * LEAST_REQUESTS;
         let mut first = memory.share();
         assert!(first.grow(40, most_bytes) && !first.grow(25, most_bytes) && first.grow(24, most_bytes));
-        let others: Vec<HeldShare> = (1..LEAST_CLIENTS)
+        let others: Vec<HeldShare> = (1..LEAST_REQUESTS)
             .map(|_| {
                 let mut share = memory.share();
                 assert!(share.grow(64, most_bytes));

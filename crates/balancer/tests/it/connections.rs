@@ -254,14 +254,14 @@ fn those_whose_bodies_do_not_come_make_room() {
 #[test]
 fn those_whose_larger_bodies_come_keep_their_places() {
     let origin = Origin::echo();
-    let tables = "[limits]\nconnections = 6\n[timeouts]\nidle = \"1h\"\nhead = \"1h\"\nbody = \"1h\"\n";
+    let tables = "[limits]\nconnections = 60\n[timeouts]\nidle = \"1h\"\nhead = \"1h\"\nbody = \"1h\"\n";
     let front_end = FrontEnd::new(&[origin.address], tables);
     let mut moves = front_end.client();
     moves.send("POST /moves HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n");
     // The first one in the front-end's eyes, too.
     moves.send([b'x'; 1000]);
     pace(Duration::from_millis(100), Why::SlowPeer);
-    let mut silent: Vec<Client> = (0..5).map(|_| front_end.client()).collect();
+    let mut silent: Vec<Client> = (0..59).map(|_| front_end.client()).collect();
     for client in &mut silent {
         assert!(client.send("POST /silent HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\nhalf"));
     }

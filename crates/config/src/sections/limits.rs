@@ -40,8 +40,8 @@ keys! {
         "fields" fields: usize = Is("100"), Integer { min: 1, max: 256 };
         /// A request's body.
         "body" body_bytes: Option<u64> = Is("none"), SizeOrNone { min: 0, max: SIZE_MAX };
-        /// Content that is held for clients that send or read slowly, over all of them, so that no back-end waits for them; a 32nd
-        /// of it for one at most.
+        /// Content that is held for clients that send or read slowly, over all requests, so that no back-end waits for them; for one request
+        /// a 32nd of it at most.
         "held" held_bytes: usize = Is("32MiB"), Size { min: 0, max: 1 << 40 };
         /// Connections of clients at once, over all listeners.
         "connections" connections: usize = Is("10000"), Integer { min: 1, max: 10_000_000 };

@@ -143,7 +143,10 @@ impl<C: Halves> Exchange<'_, C> {
                 head,
                 content,
                 keep_client: head.keep_client && upload.is_done(),
-                keep_backend: head.keep_backend && upload.is_done() && relay.ended_cleanly(),
+                keep_backend: head.keep_backend
+                    && upload.is_done()
+                    && relay.ended_cleanly()
+                    && !from.is_stale(),
             }),
             Err(RelayFailed::ClientGone) => Err(Failure::ClientLeft { content }),
             Err(RelayFailed::ClientTimeout) => Err(Failure::ClientTimeout { content }),

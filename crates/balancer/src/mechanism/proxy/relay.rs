@@ -239,10 +239,9 @@ impl<'a> Relay<'a> {
                     None => poll_write_all(cx, client, &pieces, written),
                 };
                 if result.is_pending() {
-                    if stalling.is_stalled() || wait.is_long() {
-                        from.poll_ahead(cx, left_bytes);
-                    }
-                    let begins = left_bytes == 0 && !stalling.is_stalled();
+                    let is_slow = stalling.is_stalled() || wait.is_long();
+                    let all_read = left_bytes == Some(0) || is_slow && from.poll_ahead(cx, left_bytes);
+                    let begins = all_read && !stalling.is_stalled();
                     if begins {
                         stalling.stall();
                     }
@@ -263,12 +262,12 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// How much of the body is still to be read from the back-end; the most there is where nobody knows.
-    fn left_bytes(&self) -> u64 {
+    /// How much of the body is still to be read from the back-end, if anybody knows.
+    fn left_bytes(&self) -> Option<u64> {
         match self.body {
-            Body::Length(left) => left,
-            Body::Chunked(_) | Body::UntilClose => u64::MAX,
-            Body::Read => 0,
+            Body::Length(left) => Some(left),
+            Body::Chunked(_) | Body::UntilClose => None,
+            Body::Read => Some(0),
         }
     }
 
