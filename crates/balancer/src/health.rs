@@ -175,7 +175,7 @@ impl BadCheck {
 }
 
 async fn check(probe: HealthProbe, backend: Arc<Backend>) -> Result<(), BadCheck> {
-    let Ok(address) = backend.address else { return Err(BadCheck::Unresolved) };
+    let Ok(address) = &backend.address else { return Err(BadCheck::Unresolved) };
     let mut stream = ToBackend::open(&backend, address, None, &Http2Connections::default()).await?;
     let HealthProbe::Http { path, host, status_min, status_max } = &probe else {
         return Ok(());

@@ -10,6 +10,7 @@ mod peers;
 mod pools;
 mod proxy_protocol;
 mod routes;
+mod sockets;
 mod syntax;
 mod tables;
 mod tls;
@@ -104,6 +105,12 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let partitions = partitions::read(reader, root, &of_default(&answering), mechanism)?;
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
     let deciding = Deciding::read(reader, root, mechanism);
+    let loads = deciding.load_information.as_ref();
+    let placed = answering.iter().map(|b| {
+        let (key, span) = b.placed_address();
+        (&b.config, key, span)
+    });
+    sockets::check_beside(reader, placed, mechanism, loads.map(|loads| loads.from));
     let handoff = handoff::read(reader, root, &top, mechanism, &listeners, (&backends, discovery.is_some()))?;
     let secured = tls::read(reader, root, (&listeners, &answering), (mechanism, handoff.as_ref()));
     let failover = failover::read(reader, root, mechanism, &listeners);
@@ -111,7 +118,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policies.0 };
     let peers = front_ends::read(reader, root, &beside)?;
     let chosen = direct::ChosenSections { mechanism, listeners: &listeners, policies };
-    let direct = direct::read(reader, root, &chosen, deciding.load_information.as_ref())?;
+    let direct = direct::read(reader, root, &chosen, loads)?;
     let (admin, access_log, decision_log) = outputs(reader, root, &listeners)?;
     let Root { workers, user, seccomp, .. } = keys?;
     let tls::ReadTls { tls, certificates, client_check, backend_tls, client_tls } = secured?;
