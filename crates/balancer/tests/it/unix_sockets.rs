@@ -2,8 +2,10 @@
 
 pub(crate) mod local_origin;
 
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_testkit::{Why, eventually, pace};
@@ -119,6 +121,27 @@ fn checks_ask_for_localhost_and_tell_when_it_is_back() {
         let check = requests.iter().find(|request| request.target() == "/ready").expect("a check");
         assert_eq!(check.one("host"), Some("localhost"));
     }
+}
+
+#[test]
+fn a_server_can_write_its_answer_to_a_check_to_the_end() {
+    let (_directory, path) = place();
+    let listener = UnixListener::bind(&path).unwrap();
+    let written = Arc::<Mutex<Vec<_>>>::default();
+    let results = Arc::clone(&written);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n").unwrap();
+            pace(Duration::from_millis(20), Why::Pieces);
+            results.lock().unwrap().push(stream.write_all(b"ok").map_err(|error| error.kind()));
+        }
+    });
+    let text = before(&[format!("unix:{}", path.display())], "");
+    let _front_end = FrontEnd::watching("path = \"/\"\ninterval = \"50ms\"\ntimeout = \"3s\"", &text);
+    eventually("checks", || written.lock().unwrap().len() >= 5);
+    assert!(written.lock().unwrap().iter().all(|result| *result == Ok(())), "{written:?}");
 }
 
 #[test]

@@ -39,11 +39,11 @@ fn it_shows_unix_sockets_and_says_which_are_not_there() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         text(&output.stdout)
     };
-    let missing = format!("{}: no socket is to be seen there: No such file", socket.display());
+    let missing = format!("no socket is to be seen at {}: No such file", socket.display());
     let address = format!("unix:{}", socket.display());
     assert!(said().contains(&missing) && said().contains(&address), "{}", said());
     fs::write(&socket, "").unwrap();
-    assert!(said().contains("what is there is no socket"), "{}", said());
+    assert!(said().contains("app.sock is no socket"), "{}", said());
     fs::remove_file(&socket).unwrap();
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     assert!(!said().contains("until a server listens there"), "{}", said());

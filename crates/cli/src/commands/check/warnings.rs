@@ -50,11 +50,10 @@ fn missing_sockets(config: &Config) -> impl Iterator<Item = String> + '_ {
         let path = backend.at.socket()?;
         let what = match path.metadata() {
             Ok(found) if found.file_type().is_socket() => return None,
-            Ok(_) => "what is there is no socket".to_owned(),
-            Err(error) => format!("no socket is to be seen there: {error}"),
+            Ok(_) => format!("{} is no socket", path.display()),
+            Err(error) => format!("no socket is to be seen at {}: {error}", path.display()),
         };
-        let name = &backend.name;
-        Some(format!("back-end {name}, {}: {what}; it is down until a server listens there", path.display()))
+        Some(format!("back-end {}: {what}; it is down until a server listens there", backend.name))
     })
 }
 
