@@ -97,8 +97,8 @@ impl BackendIo for ToBackend {
     fn is_open(&self, surely: bool) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         match self {
-            Self::Plain(stream) => is_quiet(stream, stream.poll_read_ready(&mut cx), surely),
-            Self::Local(stream) => is_quiet(stream, stream.poll_read_ready(&mut cx), surely),
+            Self::Plain(stream) => is_quiet(stream, stream.poll_read_ready(&mut cx).is_ready(), surely),
+            Self::Local(stream) => is_quiet(stream, stream.poll_read_ready(&mut cx).is_ready(), surely),
             // Session tickets come whenever the back-end likes; they are taken, and all else means that it is over.
             Self::Secured(stream) => {
                 let mut byte = [0];
@@ -180,13 +180,10 @@ fn explained(error: io::Error) -> io::Error {
     }
 }
 
-/// Whether there is nothing to read. `ready`: what the event queue says; with `surely` the system is asked in any case.
-fn is_quiet(stream: &impl AsFd, ready: Poll<io::Result<()>>, surely: bool) -> bool {
-    let quiet = match ready {
-        Poll::Pending => true,
-        // Perhaps only because the last read filled its buffer: the system knows.
-        Poll::Ready(_) => nothing_to_read(stream),
-    };
+/// Whether there is nothing to read. `is_ready`: the event queue says that there is; with `surely` the system is asked in any case.
+fn is_quiet(stream: &impl AsFd, is_ready: bool, surely: bool) -> bool {
+    // Perhaps it is ready only because the last read filled its buffer: the system knows.
+    let quiet = !is_ready || nothing_to_read(stream);
     quiet && (!surely || nothing_to_read(stream))
 }
 

@@ -100,17 +100,11 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let discovery = discovery::read(reader, &discovery_section);
     let backend_sections = backend_list(reader, root, discovery_section.table.is_some())?;
     let answering = peers::backends(reader, &backend_sections);
-    peers::check(reader, &listeners, &answering);
     let routing = routing(reader, &top, keys.as_ref(), &answering)?;
     let partitions = partitions::read(reader, root, &of_default(&answering), mechanism)?;
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
     let deciding = Deciding::read(reader, root, mechanism);
-    let loads = deciding.load_information.as_ref();
-    let placed = answering.iter().map(|b| {
-        let (key, span) = b.placed_address();
-        (&b.config, key, span)
-    });
-    sockets::check_beside(reader, placed, mechanism, loads.map(|loads| loads.from));
+    check_places(reader, (&listeners, &answering), mechanism, &deciding);
     let handoff = handoff::read(reader, root, &top, mechanism, &listeners, (&backends, discovery.is_some()))?;
     let secured = tls::read(reader, root, (&listeners, &answering), (mechanism, handoff.as_ref()));
     let failover = failover::read(reader, root, mechanism, &listeners);
@@ -118,7 +112,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policies.0 };
     let peers = front_ends::read(reader, root, &beside)?;
     let chosen = direct::ChosenSections { mechanism, listeners: &listeners, policies };
-    let direct = direct::read(reader, root, &chosen, loads)?;
+    let direct = direct::read(reader, root, &chosen, deciding.load_information.as_ref())?;
     let (admin, access_log, decision_log) = outputs(reader, root, &listeners)?;
     let Root { workers, user, seccomp, .. } = keys?;
     let tls::ReadTls { tls, certificates, client_check, backend_tls, client_tls } = secured?;
@@ -240,6 +234,18 @@ fn routing<'a>(
         routes::BesideRoutes { mechanism, pools: &pools, backends, unmatched: &unmatched, compresses };
     let routes = routes::read(reader, top.table?, top, &beside)?;
     Some(ReadRouting { pools, routes, unmatched })
+}
+
+/// Where clients connect and who answers, against one another and the rest of the file.
+fn check_places(
+    reader: &mut ConfigReader<'_>,
+    (listeners, backends): (&[PlacedListener], &[Answering]),
+    mechanism: MechanismKind,
+    deciding: &Deciding,
+) {
+    peers::check(reader, listeners, backends);
+    let loads = deciding.load_information.as_ref().map(|loads| loads.from);
+    sockets::check_beside(reader, backends.iter().map(Answering::placed), mechanism, loads);
 }
 
 /// The back-ends of the pool `default`.

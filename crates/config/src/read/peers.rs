@@ -104,9 +104,9 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// The key of its address, and where that stands in the file.
-    pub(super) fn placed_address(&self) -> (String, Range<usize>) {
-        (format!("{}.address", self.path), self.address_span.clone())
+    /// With the key of its address, and where that stands in the file.
+    pub(super) fn placed(&self) -> (&BackendConfig, String, Range<usize>) {
+        (&self.config, format!("{}.address", self.path), self.address_span.clone())
     }
 }
 
@@ -194,7 +194,7 @@ pub(super) fn check(reader: &mut ConfigReader<'_>, listeners: &[PlacedListener],
         if let Some(listener) = listeners.iter().find(is_it) {
             let what = format!("is {} itself: its requests would come back here", listener.path);
             let remedy = "write where the server behind this front-end listens".to_owned();
-            let (key, span) = backend.placed_address();
+            let (_, key, span) = backend.placed();
             reader.wrong(&key, span, (what, remedy));
         }
     }
