@@ -21,6 +21,7 @@ use self::condition::BackendCondition;
 use self::excess::Excess;
 use self::kept_places::{AfterStarving, KeptPlaces, Starving};
 use self::leaves_open::LeavesOpen;
+use crate::backend_address::BackendAddress;
 use crate::ejection::{EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
@@ -44,7 +45,7 @@ pub(crate) struct Backend {
     pub(crate) pool: u32,
     pub(crate) name: BackendName,
     /// Where it answers, or why that is not known: then it is down.
-    pub(crate) address: Result<SocketAddr, UnresolvedHost>,
+    pub(crate) address: Result<BackendAddress, UnresolvedHost>,
     /// How TLS is spoken to it, if it is.
     pub(crate) tls: Option<BackendTls>,
     /// Whether HTTP/2 is spoken to it.
@@ -81,7 +82,7 @@ pub(crate) struct Backend {
     /// Whether it was seen to wait in the middle of a response, perhaps for an acknowledgement, and how often that is still to be believed;
     /// shared like `condition`.
     pub(crate) waits_in_response: Arc<AtomicU32>,
-    /// Whether a connection to it was ever opened soon: one that takes longer then tells of a full queue, not of a long way.
+    /// Whether a connection to it was ever opened soon, or it is on this machine: one that takes longer then tells of a full queue, not of a long way.
     pub(crate) is_near: AtomicBool,
     /// What its agent has counted, as it last told; shared like `counts`.
     agent_counts: Arc<Mutex<Option<AgentCounts>>>,
@@ -97,7 +98,7 @@ impl Backend {
     pub(crate) fn new(
         id: BackendId,
         name: BackendName,
-        address: Result<SocketAddr, UnresolvedHost>,
+        address: Result<BackendAddress, UnresolvedHost>,
         authority: String,
         max_connections: u32,
         workers: usize,
@@ -122,7 +123,7 @@ impl Backend {
             kept_places: Arc::default(),
             leaves_open: Arc::default(),
             waits_in_response: Arc::default(),
-            is_near: AtomicBool::new(false),
+            is_near: AtomicBool::new(address.as_ref().is_ok_and(BackendAddress::is_unix)),
             excess: Arc::default(),
             address,
             agent_counts: Arc::default(),
@@ -156,9 +157,9 @@ impl Backend {
         Self { load_at, ..self }
     }
 
-    /// Where its agent tells its load, if it has an address.
+    /// Where its agent tells its load, if it has an IP address.
     pub(crate) fn load_address(&self) -> Option<SocketAddr> {
-        let own = self.address.as_ref().ok()?;
+        let own = self.address.as_ref().ok()?.tcp()?;
         Some(match self.load_at {
             LoadAt::Port(port) => SocketAddr::new(own.ip(), port),
             LoadAt::Address(address) => address,

@@ -21,6 +21,9 @@ use crate::net::to_backend::ToBackend;
 /// Bytes of an answer in which its status has to be.
 const MOST_ANSWER_BYTES: usize = 16 << 10;
 
+/// Bytes behind that which are read for the server's sake.
+const MOST_REST_BYTES: u64 = 1 << 20;
+
 /// The most time-outs in a row that are ignored while the back-end answers clients, where the operator has named a path: that
 /// may still hang.
 const MOST_EXCUSED: u32 = 8;
@@ -175,7 +178,7 @@ impl BadCheck {
 }
 
 async fn check(probe: HealthProbe, backend: Arc<Backend>) -> Result<(), BadCheck> {
-    let Ok(address) = backend.address else { return Err(BadCheck::Unresolved) };
+    let Ok(address) = &backend.address else { return Err(BadCheck::Unresolved) };
     let mut stream = ToBackend::open(&backend, address, None, &Http2Connections::default()).await?;
     let HealthProbe::Http { path, host, status_min, status_max } = &probe else {
         return Ok(());
@@ -196,9 +199,23 @@ async fn check(probe: HealthProbe, backend: Arc<Backend>) -> Result<(), BadCheck
         };
         answer.extend_from_slice(&piece[..n]);
         if let Some(result) = judge(&answer, n == 0, *status_min..=*status_max) {
+            // Over a Unix socket a server that is still writing would hear at once that nobody reads, and complain about each check.
+            if n > 0 && address.is_unix() {
+                tokio::spawn(read_rest(stream));
+            }
             return result;
         }
     }
+}
+
+/// Reads what follows of an answer, as far as that comes soon. A server that waits for another request sees that none comes.
+async fn read_rest(mut stream: ToBackend) {
+    let read = async {
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(MOST_REST_BYTES), &mut tokio::io::sink()).await
+    };
+    // Whatever comes of it, the check has its result.
+    let _ = tokio::time::timeout(LATE, read).await;
 }
 
 /// What the answer so far says; `None` where more of it has to come.

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use plimsoll_policy::{BackendId, Health, HostMetrics, Nanos};
 use plimsoll_wire::load::{HostFigures, HostTaken, LoadInquirer};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UdpSocket, UnixStream};
 
 use crate::backend::Backend;
+use crate::backend_address::BackendAddress;
 use crate::load_information::nanos;
 use crate::shared::FrontEndShared;
 
@@ -68,7 +69,7 @@ struct Measuring {
     v6: Option<UdpSocket>,
     addresses: BTreeMap<BackendId, SocketAddr>,
     told: BTreeMap<BackendId, (Instant, HostFigures)>,
-    probes: BTreeMap<BackendId, (SocketAddr, SharedProbe)>,
+    probes: BTreeMap<BackendId, (BackendAddress, SharedProbe)>,
 }
 
 /// Those that take requests.
@@ -82,7 +83,7 @@ impl Measuring {
     async fn measure(&mut self, shared: &FrontEndShared, wait: Duration) {
         let backends = measured(shared);
         for backend in &backends {
-            if let Ok(address) = backend.address {
+            if let Ok(address) = &backend.address {
                 self.probe(backend.id, address);
             }
         }
@@ -153,10 +154,10 @@ impl Measuring {
     }
 
     /// Begins a small request, unless one is under way.
-    fn probe(&mut self, backend: BackendId, address: SocketAddr) {
-        let known = self.probes.get(&backend).filter(|(at, _)| *at == address);
+    fn probe(&mut self, backend: BackendId, address: &BackendAddress) {
+        let known = self.probes.get(&backend).filter(|(at, _)| at == address);
         let probe = known.map_or_else(SharedProbe::default, |(_, probe)| Arc::clone(probe));
-        self.probes.insert(backend, (address, Arc::clone(&probe)));
+        self.probes.insert(backend, (address.clone(), Arc::clone(&probe)));
         {
             let mut state = probe.lock().unwrap_or_else(PoisonError::into_inner);
             if state.began.is_some() {
@@ -164,8 +165,9 @@ impl Measuring {
             }
             state.began = Some(Instant::now());
         }
+        let address = address.clone();
         tokio::spawn(async move {
-            let asked = tokio::time::timeout(PROBE_TIMEOUT, small_request(address)).await;
+            let asked = tokio::time::timeout(PROBE_TIMEOUT, small_request(&address)).await;
             let mut state = probe.lock().unwrap_or_else(PoisonError::into_inner);
             let took = state.began.take().map(|began| began.elapsed());
             // One that fails tells nothing: health checks do.
@@ -206,9 +208,20 @@ fn nanos_now(shared: &FrontEndShared) -> u64 {
 }
 
 /// `GET /`, and its answer to the end.
-async fn small_request(address: SocketAddr) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+async fn small_request(address: &BackendAddress) -> std::io::Result<()> {
+    match address {
+        BackendAddress::Tcp(address) => {
+            small_request_on(TcpStream::connect(address).await?, &address.to_string()).await
+        }
+        BackendAddress::Unix(path) => small_request_on(UnixStream::connect(path).await?, "localhost").await,
+    }
+}
+
+async fn small_request_on(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    host: &str,
+) -> std::io::Result<()> {
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     tokio::io::copy(&mut stream.take(MOST_PROBE_BYTES), &mut tokio::io::sink()).await?;
     Ok(())

@@ -30,7 +30,7 @@ pub fn unresolved_hosts(config: &Config) -> Vec<(String, UnresolvedHost)> {
             true => format!("backend[{index}]"),
             false => format!("backend `{}`", backend.name),
         };
-        named.push((format!("{table}.address"), backend.at.clone()));
+        named.extend(backend.at.host().map(|at| (format!("{table}.address"), at.clone())));
         let agent = backend.agent.as_ref().filter(|_| config.handoff.is_some());
         named.extend(agent.map(|at| (format!("{table}.agent"), at.clone())));
     }

@@ -5,6 +5,7 @@ mod access_log;
 mod account;
 mod admin;
 mod backend;
+mod backend_address;
 mod backend_pool;
 mod connection;
 mod control;

@@ -1,6 +1,9 @@
 //! Addresses as users write them.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::reader::{Wrong, escaped, quoted};
 
@@ -25,14 +28,64 @@ impl HostPort {
 }
 
 /// As a user would write it.
-impl std::fmt::Display for HostPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_service() {
             write!(f, "{SERVICE}{}", self.host)
         } else if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
             write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Where a back-end answers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BackendPlace {
+    /// At a host and port, or where a service leads to.
+    Host(HostPort),
+    /// At a Unix socket of this machine, which has this absolute path.
+    Socket(Arc<Path>),
+}
+
+/// What stands before the path of a Unix socket.
+const UNIX: &str = "unix:";
+/// The longest path that the system takes for a Unix socket: there is room for 108 bytes with a NUL behind them.
+const MOST_PATH_BYTES: usize = 107;
+
+impl BackendPlace {
+    /// Host and port, or the service, if it is no Unix socket.
+    #[must_use]
+    pub fn host(&self) -> Option<&HostPort> {
+        match self {
+            Self::Host(at) => Some(at),
+            Self::Socket(_) => None,
+        }
+    }
+
+    /// The path, if it is a Unix socket.
+    #[must_use]
+    pub fn socket(&self) -> Option<&Arc<Path>> {
+        match self {
+            Self::Host(_) => None,
+            Self::Socket(path) => Some(path),
+        }
+    }
+
+    /// Whether it is the name of a service.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        self.host().is_some_and(HostPort::is_service)
+    }
+}
+
+/// As a user would write it.
+impl fmt::Display for BackendPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(at) => at.fmt(f),
+            Self::Socket(path) => write!(f, "{UNIX}{}", path.display()),
         }
     }
 }
@@ -60,8 +113,8 @@ impl IpNet {
     }
 }
 
-impl std::fmt::Display for IpNet {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for IpNet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix_bits)
     }
 }
@@ -97,14 +150,52 @@ pub(crate) fn socket(text: &str) -> Result<SocketAddr, Wrong> {
     })
 }
 
-/// The same, or the name of a service.
-pub(crate) fn host_port_or_service(text: &str) -> Result<HostPort, Wrong> {
-    let Some(name) = text.strip_prefix(SERVICE) else { return host_port(text) };
+/// Where a back-end answers: host and port, the name of a service, or a Unix socket.
+pub(crate) fn backend_place(text: &str) -> Result<BackendPlace, Wrong> {
+    if let Some(path) = text.strip_prefix(UNIX) {
+        return socket_path(text, path).map(|path| BackendPlace::Socket(Path::new(path).into()));
+    }
+    if let Some(name) = text.strip_prefix(SERVICE) {
+        return service(text, name).map(BackendPlace::Host);
+    }
+    let meant = |what: &str, path: &str| {
+        let path = path.trim_start_matches('/').split(':').next().unwrap_or_default();
+        (format!("{} is {what}", quoted(text)), format!("write \"{UNIX}/{}\"", escaped(path)))
+    };
+    match text.split_once("://unix:") {
+        Some((_, path)) => Err(meant("a URL", path)),
+        None if text.starts_with('/') => Err(meant("a path", text)),
+        None => host_port(text).map(BackendPlace::Host),
+    }
+}
+
+fn service(text: &str, name: &str) -> Result<HostPort, Wrong> {
     let good = host_name(name).filter(|name| name.starts_with('_') && name.contains("._tcp."));
     good.map(|host| HostPort { host, port: 0 }).ok_or_else(|| {
         let what = format!("{} is no name of a service", quoted(text));
         (what, "write e.g. \"srv:_http._tcp.app.internal\"".to_owned())
     })
+}
+
+/// The path, if it can be that of a Unix socket.
+fn socket_path<'t>(text: &str, path: &'t str) -> Result<&'t str, Wrong> {
+    let example = || format!("write the absolute path of a Unix socket, e.g. \"{UNIX}/run/app.sock\"");
+    let wrong = |why: &str, remedy: String| Err((format!("{} {why}", quoted(text)), remedy));
+    match path {
+        "" => wrong("has no path", example()),
+        _ if !path.starts_with('/') => wrong("has no absolute path", example()),
+        _ if path.starts_with("//") => {
+            let plain = escaped(path.trim_start_matches('/'));
+            wrong("begins its path with several slashes", format!("write \"{UNIX}/{plain}\""))
+        }
+        _ if path.ends_with('/') => wrong("names a directory", example()),
+        _ if path.contains(char::is_control) => wrong("has a control character", example()),
+        _ if path.len() > MOST_PATH_BYTES => wrong(
+            &format!("has a path of {} bytes; the system takes {MOST_PATH_BYTES}", path.len()),
+            "have the socket at a shorter path, or name a symbolic link to it".to_owned(),
+        ),
+        _ => Ok(path),
+    }
 }
 
 /// Host, without brackets and in lower case, and port of a back-end.

@@ -8,6 +8,7 @@ use plimsoll_policy::estimator::ClassCost;
 use plimsoll_tls::{Certificate, CertificateFiles};
 use serde_json::Map;
 
+use crate::address::BackendPlace;
 use crate::config::Config;
 use crate::declare::Entries;
 use crate::sections::{
@@ -16,10 +17,19 @@ use crate::sections::{
 };
 
 impl BackendConfig {
-    /// Host and port as a user would write them.
+    /// Where it answers, as a user would write it.
     #[must_use]
     pub fn address(&self) -> String {
         self.at.to_string()
+    }
+
+    /// The host, with its port, that health checks ask it for unless they name another one.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        match &self.at {
+            BackendPlace::Host(at) => at.to_string(),
+            BackendPlace::Socket(_) => "localhost".to_owned(),
+        }
     }
 }
 

@@ -24,7 +24,7 @@ mod schema;
 mod sections;
 mod value;
 
-pub use address::{HostPort, IpNet};
+pub use address::{BackendPlace, HostPort, IpNet};
 pub use config::Config;
 pub use diff::{BackendChange, Changes, KeyChange};
 pub use error::{ConfigError, ConfigErrors, FilePosition};

@@ -82,12 +82,14 @@ impl<'a> Route<'a> {
             "/decisions/flush" => Self::Flush,
             _ => {
                 let rest = path.strip_prefix("/backends/")?;
-                match rest.split_once('/') {
-                    None => Self::Backend(rest),
-                    Some((name, "weight")) => Self::Weight(name),
-                    Some((name, "drain")) => Self::Drain(name, true),
-                    Some((name, "undrain")) => Self::Drain(name, false),
-                    Some(_) => return None,
+                // The name of a back-end may be the path of its socket.
+                let is_name = |name: &str| !name.contains('/') || name.starts_with("unix:/");
+                match rest.rsplit_once('/') {
+                    Some((name, "weight")) if is_name(name) => Self::Weight(name),
+                    Some((name, "drain")) if is_name(name) => Self::Drain(name, true),
+                    Some((name, "undrain")) if is_name(name) => Self::Drain(name, false),
+                    _ if is_name(rest) => Self::Backend(rest),
+                    _ => return None,
                 }
             }
         })
@@ -222,6 +224,9 @@ mod tests {
         assert_eq!(Route::of("/backends/a%20b/weight"), Some(Route::Weight("a%20b")));
         assert_eq!(Route::of("/backends/127.0.0.1:80"), Some(Route::Backend("127.0.0.1:80")));
         assert_eq!(Route::of("/backends/a/undrain"), Some(Route::Drain("a", false)));
+        assert_eq!(Route::of("/backends/unix:/a/b.sock"), Some(Route::Backend("unix:/a/b.sock")));
+        assert_eq!(Route::of("/backends/unix:/a/b/drain"), Some(Route::Drain("unix:/a/b", true)));
+        assert_eq!(Route::of("/backends/unix:%2Fa/weight"), Some(Route::Weight("unix:%2Fa")));
         for unknown in ["", "/metrics/", "/backends/a/weight/", "/backends/a/b", "*"] {
             assert_eq!(Route::of(unknown), None, "{unknown}");
         }

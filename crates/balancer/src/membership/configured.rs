@@ -1,13 +1,13 @@
 //! The configuration as a source of membership: a reload changes who is in the cluster.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_config::Config;
 
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
+use crate::backend_address::BackendAddress;
 
 /// The longest pause between two look-ups of a name that leads nowhere.
 pub(super) const MOST_PAUSE: Duration = Duration::from_secs(30);
@@ -18,7 +18,7 @@ pub(crate) fn warn_of_strange_addresses(config: &Config, members: &[MemberSpec])
     members.iter().for_each(warn_of_unresolved);
     for MemberSpec { name, address, .. } in members {
         let Ok(address) = address else { continue };
-        warn_of_strange_address(config, name, *address, names.insert(address, &**name));
+        warn_of_strange_address(config, name, address, names.insert(address, &**name));
     }
 }
 
@@ -34,11 +34,16 @@ fn warn_of_unresolved(spec: &MemberSpec) {
 }
 
 /// Warns where the address of a back-end is that of the back-end `first`, too, or of this front-end.
-pub(super) fn warn_of_strange_address(config: &Config, name: &str, address: SocketAddr, first: Option<&str>) {
+pub(super) fn warn_of_strange_address(
+    config: &Config,
+    name: &str,
+    address: &BackendAddress,
+    first: Option<&str>,
+) {
     if let Some(first) = first {
         tracing::warn!(%address, "back-ends {first} and {name} have the same address: it counts twice");
     }
-    if config.listeners.iter().any(|listener| listener.address == address) {
+    if config.listeners.iter().any(|listener| address.tcp() == Some(listener.address)) {
         tracing::warn!(%address, "back-end {name} is this front-end itself: its requests come back");
     }
 }

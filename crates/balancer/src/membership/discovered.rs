@@ -125,7 +125,7 @@ fn member_of(config: &Config, replica: &Replica, partitions: PartitionSet) -> Op
     Some(MemberSpec {
         name: replica.node.as_str().into(),
         weight,
-        address: Ok(offer.address),
+        address: Ok(offer.address.into()),
         tls: None,
         http2: false,
         proxy_protocol: plimsoll_config::ProxyProtocol::None,

@@ -1,7 +1,6 @@
 //! Back-ends that come and go without a reload, as others tell: a directory of services, or a name server.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, TryLockError};
 
 use plimsoll_config::{BackendName, Config};
@@ -10,6 +9,7 @@ use super::configured::warn_of_strange_address;
 use super::members::MOST_MEMBERS;
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::Backend;
+use crate::backend_address::BackendAddress;
 use crate::backend_pool::BackendPool;
 
 /// What one source has told.
@@ -26,7 +26,8 @@ impl LearnedMembers {
     /// These are the members now. Back-ends of the configuration keep their names, and this front-end is none of its own.
     fn want(&mut self, specs: Vec<MemberSpec>, config: &Config) {
         let configured = |name: &str| config.backends.iter().any(|b| b.resolve.is_none() && *b.name == *name);
-        let is_own = |address: &SocketAddr| config.listeners.iter().any(|l| l.address == *address);
+        let is_own =
+            |address: &BackendAddress| config.listeners.iter().any(|l| address.tcp() == Some(l.address));
         // A reload has them now; they are not to leave when the source tells of them no more.
         self.there.retain(|name, _| !configured(name));
         self.wanted.clear();
@@ -115,7 +116,7 @@ pub(crate) fn take_in(
 fn tell_of_new(pool: &BackendPool, config: &Config, learned: &LearnedMembers) {
     let backends = pool.backends.load();
     for spec in learned.wanted.values().filter(|spec| !learned.there.contains_key(&spec.name)) {
-        let Ok(address) = spec.address else { continue };
+        let Ok(address) = &spec.address else { continue };
         tracing::info!(backend = &*spec.name, %address, "a back-end joins");
         let at_it = |b: &&Arc<Backend>| !b.is_retired() && b.address == spec.address && b.name != spec.name;
         let other = backends.iter().find(at_it).map(|b| &*b.name);

@@ -72,19 +72,20 @@ impl FollowedName {
 #[derive(Debug, Default)]
 struct FollowedNames(BTreeMap<BackendName, FollowedName>);
 
-fn followed(config: &Config) -> impl Iterator<Item = (&BackendConfig, Duration)> {
-    config.backends.iter().filter_map(|b| Some((b, b.resolve?)))
+fn followed(config: &Config) -> impl Iterator<Item = (&BackendConfig, &HostPort, Duration)> {
+    config.backends.iter().filter_map(|b| Some((b, b.at.host()?, b.resolve?)))
 }
 
 impl FollowedNames {
     /// Those of this configuration, with what is known of them.
     fn update(&mut self, config: &Config, now: Instant) {
-        let is_there =
-            |name: &str, at: &HostPort| followed(config).any(|(b, _)| *b.name == *name && b.at == *at);
+        let is_there = |name: &str, at: &HostPort| {
+            followed(config).any(|(b, followed, _)| *b.name == *name && followed == at)
+        };
         self.0.retain(|name, known| is_there(name, &known.at));
-        for (b, _) in followed(config) {
+        for (b, at, _) in followed(config) {
             let fresh = || FollowedName {
-                at: b.at.clone(),
+                at: at.clone(),
                 addresses: Vec::new(),
                 hosts: LastAddresses::new(),
                 due: now,
@@ -120,7 +121,7 @@ impl FollowedNames {
         found: &BTreeMap<HostPort, R>,
         take: impl Fn(&mut FollowedName, &R, Duration) -> Result<Vec<ServiceAddress>, UnresolvedHost>,
     ) {
-        for (b, interval) in followed(config) {
+        for (b, _, interval) in followed(config) {
             let Some(known) = self.0.get_mut(&b.name) else { continue };
             let Some(found) = found.get(&known.at) else { continue };
             let addresses = take(known, found, interval);
@@ -141,7 +142,7 @@ impl FollowedNames {
             let each = addresses.iter().zip(weights);
             each.map(|(found, weight)| member_of(config, b, found.address, weight)).collect()
         };
-        followed(config).flat_map(|(b, _)| of(b)).collect()
+        followed(config).flat_map(|(b, ..)| of(b)).collect()
     }
 }
 
@@ -154,14 +155,14 @@ fn member_of(config: &Config, b: &BackendConfig, address: SocketAddr, weight: We
     MemberSpec {
         name: name_of(b, address).into(),
         weight,
-        address: Ok(address),
+        address: Ok(address.into()),
         tls: tls_of(config, b),
         http2: b.http2,
         proxy_protocol: b.proxy_protocol,
         agent: None,
         agent_at: None,
         // The server behind the address knows itself by the name.
-        authority: if b.at.is_service() { address.to_string() } else { b.address() },
+        authority: if b.at.is_service() { address.to_string() } else { b.authority() },
         load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
         partitions: PartitionSet::held(&b.partitions),
         max_connections: b.max_connections,

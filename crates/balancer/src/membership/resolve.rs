@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::Duration;
 
-use plimsoll_config::{BackendConfig, Config, HostPort};
+use plimsoll_config::{BackendConfig, BackendPlace, Config, HostPort};
 use plimsoll_policy::Rng;
 use rustls::pki_types::ServerName;
 use tokio::sync::{Notify, Semaphore};
@@ -12,6 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::configured::{MOST_PAUSE, warn_of_strange_address};
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::{Backend, LoadAt};
+use crate::backend_address::BackendAddress;
 use crate::backend_pool::BackendPool;
 use crate::health;
 use crate::host_names::{AT_ONCE, FoundAddresses, UnresolvedHost, addresses_of, look_up};
@@ -31,7 +32,7 @@ static LOOK_UPS: Semaphore = Semaphore::const_new(AT_ONCE);
 /// has in `known`; without one, the back-end has none for now.
 pub(crate) fn members_of(config: &Config, known: &[Arc<Backend>]) -> Vec<MemberSpec> {
     let named = || config.backends.iter().filter(|b| b.resolve.is_none());
-    let names = named().flat_map(|b| std::iter::once(&b.at).chain(agent_of(config, b)));
+    let names = named().flat_map(|b| b.at.host().into_iter().chain(agent_of(config, b)));
     let found = look_up(names.cloned(), WAIT);
     let addresses = |at: &HostPort| found.get(at).cloned().unwrap_or_else(|| addresses_of(at));
     let members = named().map(|b| {
@@ -55,10 +56,14 @@ fn member_of(
 ) -> MemberSpec {
     let agent_at = agent_of(config, b);
     // Only the name that it was found by says that it is still there.
-    let address = known.filter(|k| k.authority == b.address()).and_then(|k| k.address.as_ref().ok().copied());
+    let before = known.filter(|k| k.authority == b.authority()).and_then(|k| k.address.as_ref().ok()?.tcp());
+    let address = match &b.at {
+        BackendPlace::Host(at) => resolve(at, addresses(at), before).map(BackendAddress::Tcp),
+        BackendPlace::Socket(path) => Ok(BackendAddress::Unix(Arc::clone(path))),
+    };
     let agent = known.filter(|k| k.agent_at.as_ref() == agent_at).and_then(|k| k.agent);
     let agent = agent_at.map(|at| resolve(at, addresses(at), agent)).transpose();
-    let (address, agent) = match (resolve(&b.at, addresses(&b.at), address), agent) {
+    let (address, agent) = match (address, agent) {
         (Ok(address), Ok(agent)) => (Ok(address), agent),
         (Err(error), _) | (_, Err(error)) => (Err(error), None),
     };
@@ -72,7 +77,7 @@ fn member_of(
         agent,
         agent_at: agent_at.cloned(),
         load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
-        authority: b.address(),
+        authority: b.authority(),
         partitions: PartitionSet::held(&b.partitions),
         max_connections: b.max_connections,
         max_waiting: b.max_waiting,
@@ -83,7 +88,7 @@ fn member_of(
 /// How TLS is spoken to a back-end; it is checked that there is such a name.
 pub(super) fn tls_of(config: &Config, b: &BackendConfig) -> Option<BackendTls> {
     let client = config.client_tls.as_ref().filter(|_| b.tls)?;
-    let name = b.tls_name.clone().unwrap_or_else(|| b.at.host.clone());
+    let name = b.tls_name.clone().or_else(|| b.at.host().map(|at| at.host.clone()))?;
     let name = ServerName::try_from(name).ok()?;
     Some(BackendTls { client: client.clone(), name })
 }
@@ -172,7 +177,7 @@ fn take_in(pool: &BackendPool, backend: &Arc<Backend>, looked_up_by: &Arc<Config
     if !is_there || backend.is_retired() || !Arc::ptr_eq(&pool.config.load(), looked_up_by) {
         return false;
     }
-    if let Ok(address) = spec.address {
+    if let Ok(address) = &spec.address {
         tracing::info!(backend = &*backend.name, %address, "the back-end's name leads to an address");
         let first = backends.iter().find(|b| !b.is_retired() && b.address == spec.address);
         warn_of_strange_address(looked_up_by, &spec.name, address, first.map(|b| &*b.name));

@@ -6,6 +6,7 @@ use plimsoll_config::{BackendName, HostPort, ProxyProtocol};
 use plimsoll_policy::Weight;
 
 use crate::backend::LoadAt;
+use crate::backend_address::BackendAddress;
 use crate::host_names::UnresolvedHost;
 use crate::net::backend_tls::BackendTls;
 use crate::partitioning::PartitionSet;
@@ -16,7 +17,7 @@ pub(crate) struct MemberSpec {
     pub(crate) name: BackendName,
     pub(crate) weight: Weight,
     /// Where it answers, or why that is not known: then it is down.
-    pub(crate) address: Result<SocketAddr, UnresolvedHost>,
+    pub(crate) address: Result<BackendAddress, UnresolvedHost>,
     /// How TLS is spoken to it, if it is.
     pub(crate) tls: Option<BackendTls>,
     /// Whether HTTP/2 is spoken to it.

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use super::is_local;
 
@@ -18,6 +19,24 @@ pub(super) async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = first_connected(|| TcpStream::connect(address)).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+/// The pauses before further tries to connect to a Unix socket whose queue of connections is full: the system does not wait for a place there,
+/// nor tell of one. They double.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const MOST_PAUSE: Duration = Duration::from_millis(50);
+
+/// A connection to a Unix socket, for which a place in its queue is waited for as long as the caller likes.
+pub(super) async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            ended => return ended,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(MOST_PAUSE);
+    }
 }
 
 /// What the first of up to three tries gives that ends. The others are dropped: they were not let in yet, or the back-end is far away, and

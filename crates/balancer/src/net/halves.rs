@@ -6,13 +6,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::proxy_protocol::ConnectionEnds;
 use crate::backend::Backend;
+use crate::backend_address::BackendAddress;
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::UnixStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 /// A connection whose two directions can be used at the same time.
@@ -78,6 +81,8 @@ pub(crate) trait OutputHalf: AsyncWrite + Unpin {
 
 impl OutputHalf for WriteHalf<'_> {}
 
+impl OutputHalf for tokio::net::unix::WriteHalf<'_> {}
+
 impl Input for ReadHalf<'_> {
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut byte = [0];
@@ -87,6 +92,26 @@ impl Input for ReadHalf<'_> {
     fn acknowledge_now(&mut self) {
         acknowledge_now(self.as_ref());
     }
+}
+
+/// Nothing waits for an acknowledgement there.
+impl Input for tokio::net::unix::ReadHalf<'_> {
+    fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let stream: &UnixStream = self.as_ref();
+        loop {
+            ready!(stream.poll_read_ready(cx))?;
+            match stream.try_io(Interest::READABLE, || peeked(stream)) {
+                // What the runtime knew was of an earlier time.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                looked => return Poll::Ready(looked.map(drop)),
+            }
+        }
+    }
+}
+
+/// How many bytes there are to read, 1 at most; none at the end.
+pub(super) fn peeked(stream: &impl AsFd) -> io::Result<usize> {
+    SockRef::from(stream).peek(&mut [std::mem::MaybeUninit::uninit()])
 }
 
 /// Acknowledges now what has been received there: else the system does so some 40 ms later.
@@ -169,7 +194,7 @@ pub(crate) trait BackendIo: Halves + Sized {
     /// The system's.
     async fn open(
         backend: &Arc<Backend>,
-        address: SocketAddr,
+        address: &BackendAddress,
         client: Option<&ConnectionEnds>,
         shared: &Self::Shared,
     ) -> io::Result<Self>;

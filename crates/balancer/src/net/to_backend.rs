@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -11,23 +13,26 @@ use std::time::Duration;
 use plimsoll_config::ProxyProtocol;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::{TcpStream, UnixStream, unix};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::backend_tls::BackendTls;
-use super::connect::connect;
-use super::halves::{BackendIo, Halves, Input, OutputHalf, acknowledge_now};
+use super::connect::{connect, connect_unix};
+use super::halves::{BackendIo, Halves, Input, OutputHalf, acknowledge_now, peeked};
 use super::proxy_protocol::{ConnectionEnds, header};
 use super::shared_halves::HalfOf;
 use crate::backend::Backend;
+use crate::backend_address::BackendAddress;
 use crate::http2::{AsksBackend, BackendStreamText, Http2Connections, StreamText, UNACKNOWLEDGED};
 
 /// A connection to a back-end.
 #[derive(Debug)]
 pub(crate) enum ToBackend {
     Plain(TcpStream),
+    /// Over a Unix socket.
+    Local(UnixStream),
     Secured(Box<RefCell<TlsStream<TcpStream>>>),
     /// A stream of HTTP/2, for one request.
     Http2(Box<BackendStreamText>),
@@ -38,10 +43,15 @@ impl BackendIo for ToBackend {
 
     async fn open(
         backend: &Arc<Backend>,
-        address: SocketAddr,
+        address: &BackendAddress,
         client: Option<&ConnectionEnds>,
         shared: &Http2Connections,
     ) -> io::Result<Self> {
+        let address = match address {
+            BackendAddress::Tcp(address) => *address,
+            // In a box, which connections over TCP do not need.
+            BackendAddress::Unix(path) => return Box::pin(open_local(path, backend, client, shared)).await,
+        };
         Ok(match (&backend.tls, backend.http2) {
             (None, false) => Self::Plain(introduced(address, backend, client).await?),
             (Some(tls), false) => {
@@ -66,7 +76,7 @@ impl BackendIo for ToBackend {
 
     fn is_new(&self) -> bool {
         match self {
-            Self::Plain(_) | Self::Secured(_) => true,
+            Self::Plain(_) | Self::Local(_) | Self::Secured(_) => true,
             Self::Http2(stream) => stream.borrow().end().is_first,
         }
     }
@@ -76,21 +86,19 @@ impl BackendIo for ToBackend {
     }
 
     fn has_excess(&self) -> bool {
-        matches!(self, Self::Plain(stream) if peeked(stream).is_ok_and(|bytes| bytes > 0))
+        match self {
+            Self::Plain(stream) => peeked(stream).is_ok_and(|bytes| bytes > 0),
+            Self::Local(stream) => peeked(stream).is_ok_and(|bytes| bytes > 0),
+            Self::Secured(_) | Self::Http2(_) => false,
+        }
     }
 
     /// Readable means the end, an error, or unexpected bytes.
     fn is_open(&self, surely: bool) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         match self {
-            Self::Plain(stream) => {
-                let quiet = match stream.poll_read_ready(&mut cx) {
-                    Poll::Pending => true,
-                    // Perhaps only because the last read filled its buffer: the system knows.
-                    Poll::Ready(_) => nothing_to_read(stream),
-                };
-                quiet && (!surely || nothing_to_read(stream))
-            }
+            Self::Plain(stream) => is_quiet(stream, stream.poll_read_ready(&mut cx).is_ready(), surely),
+            Self::Local(stream) => is_quiet(stream, stream.poll_read_ready(&mut cx).is_ready(), surely),
             // Session tickets come whenever the back-end likes; they are taken, and all else means that it is over.
             Self::Secured(stream) => {
                 let mut byte = [0];
@@ -112,10 +120,36 @@ async fn introduced(
     client: Option<&ConnectionEnds>,
 ) -> io::Result<TcpStream> {
     let mut stream = connect(address).await?;
-    if backend.proxy_protocol != ProxyProtocol::None {
-        stream.write_all(&header(backend.proxy_protocol, client)).await?;
-    }
+    introduce(&mut stream, backend, client).await?;
     Ok(stream)
+}
+
+/// Tells whose connection this is, where the back-end is told that.
+async fn introduce(
+    stream: &mut (impl AsyncWrite + Unpin),
+    backend: &Backend,
+    client: Option<&ConnectionEnds>,
+) -> io::Result<()> {
+    match backend.proxy_protocol {
+        ProxyProtocol::None => Ok(()),
+        version => stream.write_all(&header(version, client)).await,
+    }
+}
+
+/// A connection to a back-end at a Unix socket; TLS is never spoken there.
+async fn open_local(
+    path: &Path,
+    backend: &Arc<Backend>,
+    client: Option<&ConnectionEnds>,
+    shared: &Http2Connections,
+) -> io::Result<ToBackend> {
+    if backend.http2 {
+        let stream = shared.stream(backend, async || connect_unix(path).await).await?;
+        return Ok(ToBackend::Http2(Box::new(stream)));
+    }
+    let mut stream = connect_unix(path).await?;
+    introduce(&mut stream, backend, client).await?;
+    Ok(ToBackend::Local(stream))
 }
 
 /// A connection that many requests share is lost once nothing is acknowledged on it for a while.
@@ -146,13 +180,15 @@ fn explained(error: io::Error) -> io::Error {
     }
 }
 
-fn nothing_to_read(stream: &TcpStream) -> bool {
-    peeked(stream).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+/// Whether there is nothing to read. `is_ready`: the event queue says that there is; with `surely` the system is asked in any case.
+fn is_quiet(stream: &impl AsFd, is_ready: bool, surely: bool) -> bool {
+    // Perhaps it is ready only because the last read filled its buffer: the system knows.
+    let quiet = !is_ready || nothing_to_read(stream);
+    quiet && (!surely || nothing_to_read(stream))
 }
 
-/// How many bytes there are to read, 1 at most; none at the end.
-fn peeked(stream: &TcpStream) -> io::Result<usize> {
-    SockRef::from(stream).peek(&mut [std::mem::MaybeUninit::uninit()])
+fn nothing_to_read(stream: &impl AsFd) -> bool {
+    peeked(stream).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// For health checks, which use one direction at a time.
@@ -160,6 +196,7 @@ impl AsyncRead for ToBackend {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, room),
+            Self::Local(stream) => Pin::new(stream).poll_read(cx, room),
             Self::Secured(stream) => Pin::new(stream.get_mut()).poll_read(cx, room),
             Self::Http2(stream) => Pin::new(stream.get_mut()).poll_read(cx, room),
         }
@@ -170,6 +207,7 @@ impl AsyncWrite for ToBackend {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Local(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Secured(stream) => Pin::new(stream.get_mut()).poll_write(cx, bytes),
             Self::Http2(stream) => Pin::new(stream.get_mut()).poll_write(cx, bytes),
         }
@@ -178,6 +216,7 @@ impl AsyncWrite for ToBackend {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Local(stream) => Pin::new(stream).poll_flush(cx),
             Self::Secured(stream) => Pin::new(stream.get_mut()).poll_flush(cx),
             Self::Http2(stream) => Pin::new(stream.get_mut()).poll_flush(cx),
         }
@@ -186,6 +225,7 @@ impl AsyncWrite for ToBackend {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Local(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Secured(stream) => Pin::new(stream.get_mut()).poll_shutdown(cx),
             Self::Http2(stream) => Pin::new(stream.get_mut()).poll_shutdown(cx),
         }
@@ -195,6 +235,7 @@ impl AsyncWrite for ToBackend {
 /// What comes from a back-end.
 pub(crate) enum FromBackendHalf<'a> {
     Plain(ReadHalf<'a>),
+    Local(unix::ReadHalf<'a>),
     Secured(HalfOf<'a, TlsStream<TcpStream>>),
     Http2(HalfOf<'a, StreamText<AsksBackend>>),
 }
@@ -202,6 +243,7 @@ pub(crate) enum FromBackendHalf<'a> {
 /// What goes to a back-end.
 pub(crate) enum ToBackendHalf<'a> {
     Plain(WriteHalf<'a>),
+    Local(unix::WriteHalf<'a>),
     Secured(HalfOf<'a, TlsStream<TcpStream>>),
     Http2(HalfOf<'a, StreamText<AsksBackend>>),
 }
@@ -215,6 +257,10 @@ impl Halves for ToBackend {
             Self::Plain(stream) => {
                 let (from, to) = stream.split();
                 (FromBackendHalf::Plain(from), ToBackendHalf::Plain(to))
+            }
+            Self::Local(stream) => {
+                let (from, to) = stream.split();
+                (FromBackendHalf::Local(from), ToBackendHalf::Local(to))
             }
             Self::Secured(stream) => {
                 (FromBackendHalf::Secured(HalfOf(stream)), ToBackendHalf::Secured(HalfOf(stream)))
@@ -240,6 +286,7 @@ impl Input for FromBackendHalf<'_> {
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(half) => half.poll_broken(cx),
+            Self::Local(half) => half.poll_broken(cx),
             Self::Secured(half) => half.poll_broken(cx),
             Self::Http2(half) => half.poll_broken(cx),
         }
@@ -248,6 +295,7 @@ impl Input for FromBackendHalf<'_> {
     fn acknowledge_now(&mut self) {
         match self {
             Self::Plain(half) => half.acknowledge_now(),
+            Self::Local(half) => half.acknowledge_now(),
             Self::Secured(half) => half.acknowledge_now(),
             // Whoever speaks HTTP/2 writes small frames, and switches that algorithm off.
             Self::Http2(_) => {}
@@ -259,6 +307,7 @@ impl AsyncRead for FromBackendHalf<'_> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_read(cx, room),
+            Self::Local(half) => Pin::new(half).poll_read(cx, room),
             Self::Secured(half) => Pin::new(half).poll_read(cx, room),
             Self::Http2(half) => Pin::new(half).poll_read(cx, room),
         }
@@ -271,6 +320,7 @@ impl AsyncWrite for ToBackendHalf<'_> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_write(cx, bytes),
+            Self::Local(half) => Pin::new(half).poll_write(cx, bytes),
             Self::Secured(half) => Pin::new(half).poll_write(cx, bytes),
             Self::Http2(half) => Pin::new(half).poll_write(cx, bytes),
         }
@@ -283,6 +333,7 @@ impl AsyncWrite for ToBackendHalf<'_> {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_write_vectored(cx, pieces),
+            Self::Local(half) => Pin::new(half).poll_write_vectored(cx, pieces),
             Self::Secured(half) => Pin::new(half).poll_write_vectored(cx, pieces),
             Self::Http2(half) => Pin::new(half).poll_write_vectored(cx, pieces),
         }
@@ -295,6 +346,7 @@ impl AsyncWrite for ToBackendHalf<'_> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_flush(cx),
+            Self::Local(half) => Pin::new(half).poll_flush(cx),
             Self::Secured(half) => Pin::new(half).poll_flush(cx),
             Self::Http2(half) => Pin::new(half).poll_flush(cx),
         }
@@ -303,6 +355,7 @@ impl AsyncWrite for ToBackendHalf<'_> {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_shutdown(cx),
+            Self::Local(half) => Pin::new(half).poll_shutdown(cx),
             Self::Secured(half) => Pin::new(half).poll_shutdown(cx),
             Self::Http2(half) => Pin::new(half).poll_shutdown(cx),
         }

@@ -27,3 +27,4 @@ mod sticky;
 mod stopping;
 mod tls;
 mod told_hits;
+mod unix_sockets;

@@ -33,6 +33,10 @@ pub(super) fn needs_of_front_end(config: &Config, file: &Path, watches: bool) ->
             needs.push(FileNeed::new(directory, FileAccess::CreateIn, "a rotation of the access log"));
         }
     }
+    let sockets = config.all_backends().filter_map(|backend| backend.at.socket());
+    needs.extend(
+        sockets.map(|path| FileNeed::new(&**path, FileAccess::ConnectLater, "the socket of a back-end")),
+    );
     let log = config.decision_log.as_ref();
     needs.extend(log.map(|log| FileNeed::new(&log.directory, FileAccess::Fill, "the decision log")));
     needs

@@ -29,6 +29,27 @@ fn a_good_file_is_summed_up() {
 }
 
 #[test]
+fn it_shows_unix_sockets_and_says_which_are_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, socket) = (dir.path().join("plimsoll.toml"), dir.path().join("app.sock"));
+    let listener = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
+    fs::write(&path, format!("{listener}[[backend]]\naddress = \"unix:{}\"\n", socket.display())).unwrap();
+    let said = || {
+        let output = plimsoll(&["check", "--config", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        text(&output.stdout)
+    };
+    let missing = format!("no socket is to be seen at {}: No such file", socket.display());
+    let address = format!("unix:{}", socket.display());
+    assert!(said().contains(&missing) && said().contains(&address), "{}", said());
+    fs::write(&socket, "").unwrap();
+    assert!(said().contains("app.sock is no socket"), "{}", said());
+    fs::remove_file(&socket).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert!(!said().contains("until a server listens there"), "{}", said());
+}
+
+#[test]
 fn it_says_where_loads_come_from() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("plimsoll.toml");

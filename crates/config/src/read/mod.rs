@@ -10,6 +10,7 @@ mod peers;
 mod pools;
 mod proxy_protocol;
 mod routes;
+mod sockets;
 mod syntax;
 mod tables;
 mod tls;
@@ -99,11 +100,11 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let discovery = discovery::read(reader, &discovery_section);
     let backend_sections = backend_list(reader, root, discovery_section.table.is_some())?;
     let answering = peers::backends(reader, &backend_sections);
-    peers::check(reader, &listeners, &answering);
     let routing = routing(reader, &top, keys.as_ref(), &answering)?;
     let partitions = partitions::read(reader, root, &of_default(&answering), mechanism)?;
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
     let deciding = Deciding::read(reader, root, mechanism);
+    check_places(reader, (&listeners, &answering), mechanism, &deciding);
     let handoff = handoff::read(reader, root, &top, mechanism, &listeners, (&backends, discovery.is_some()))?;
     let secured = tls::read(reader, root, (&listeners, &answering), (mechanism, handoff.as_ref()));
     let failover = failover::read(reader, root, mechanism, &listeners);
@@ -233,6 +234,18 @@ fn routing<'a>(
         routes::BesideRoutes { mechanism, pools: &pools, backends, unmatched: &unmatched, compresses };
     let routes = routes::read(reader, top.table?, top, &beside)?;
     Some(ReadRouting { pools, routes, unmatched })
+}
+
+/// Where clients connect and who answers, against one another and the rest of the file.
+fn check_places(
+    reader: &mut ConfigReader<'_>,
+    (listeners, backends): (&[PlacedListener], &[Answering]),
+    mechanism: MechanismKind,
+    deciding: &Deciding,
+) {
+    peers::check(reader, listeners, backends);
+    let loads = deciding.load_information.as_ref().map(|loads| loads.from);
+    sockets::check_beside(reader, backends.iter().map(Answering::placed), mechanism, loads);
 }
 
 /// The back-ends of the pool `default`.

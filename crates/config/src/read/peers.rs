@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use plimsoll_policy::Weight;
 
-use crate::address::{HostPort, IpNet};
+use crate::address::{BackendPlace, HostPort, IpNet};
+use crate::path::plain;
+use crate::read::sockets;
 use crate::reader::{ConfigReader, DeclaredTable};
 use crate::sections::{BackendConfig, HttpsRedirect, ListenerConfig, ListenerProtocol};
 
@@ -101,6 +103,13 @@ pub(super) struct Answering {
     pub(super) agent_span: Range<usize>,
 }
 
+impl Answering {
+    /// With the key of its address, and where that stands in the file.
+    pub(super) fn placed(&self) -> (&BackendConfig, String, Range<usize>) {
+        (&self.config, format!("{}.address", self.path), self.address_span.clone())
+    }
+}
+
 /// Who answers.
 pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTable<'a>]) -> Vec<Answering> {
     too_many(reader, sections, BACKENDS_MAX);
@@ -122,6 +131,7 @@ pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTa
             let remedy = "remove it, or write `resolve = \"once\"`".to_owned();
             reader.wrong(&section.key("agent"), section.span_of("agent"), (what, remedy));
         }
+        sockets::check_keys(reader, section, &config);
         let place = (config.pool.clone(), one_spelling(&config.at));
         unique(reader, section, "address", &mut addresses, place);
         unique(reader, section, "name", &mut names, Arc::clone(&config.name));
@@ -149,9 +159,14 @@ pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTa
 const SERVICE_AGAIN: Duration = Duration::from_secs(3600);
 
 /// The same for all spellings of one address: `localhost` is 127.0.0.1.
-fn one_spelling(at: &HostPort) -> HostPort {
-    let host = if at.host == "localhost" { Ipv4Addr::LOCALHOST.to_string() } else { at.host.clone() };
-    HostPort { host, port: at.port }
+fn one_spelling(at: &BackendPlace) -> BackendPlace {
+    match at {
+        BackendPlace::Host(at) if at.host == "localhost" => {
+            BackendPlace::Host(HostPort { host: Ipv4Addr::LOCALHOST.to_string(), port: at.port })
+        }
+        BackendPlace::Host(_) => at.clone(),
+        BackendPlace::Socket(path) => BackendPlace::Socket(plain(path).into()),
+    }
 }
 
 /// Some back-end must take requests, and none of them must be a listener: its requests would go round for ever.
@@ -164,7 +179,7 @@ pub(super) fn check(reader: &mut ConfigReader<'_>, listeners: &[PlacedListener],
         reader.wrong(&format!("{}.weight", first.path), first.weight_span.clone(), (what, remedy));
     }
     for backend in backends {
-        let at = &backend.config.at;
+        let Some(at) = backend.config.at.host() else { continue };
         let ips: Vec<IpAddr> = match &*at.host {
             "localhost" => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
             host => host.parse().into_iter().collect(),
@@ -179,7 +194,8 @@ pub(super) fn check(reader: &mut ConfigReader<'_>, listeners: &[PlacedListener],
         if let Some(listener) = listeners.iter().find(is_it) {
             let what = format!("is {} itself: its requests would come back here", listener.path);
             let remedy = "write where the server behind this front-end listens".to_owned();
-            reader.wrong(&format!("{}.address", backend.path), backend.address_span.clone(), (what, remedy));
+            let (_, key, span) = backend.placed();
+            reader.wrong(&key, span, (what, remedy));
         }
     }
 }

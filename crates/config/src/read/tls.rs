@@ -167,7 +167,7 @@ fn to_backends<'a>(
         return None;
     }
     for backend in backends.iter().filter(|b| b.config.tls && b.config.tls_name.is_none()) {
-        let host = &backend.config.at.host;
+        let Some(host) = backend.config.at.host().map(|at| &at.host) else { continue };
         if !plimsoll_tls::is_server_name(host) {
             let what = format!("{host} is no name that a certificate can be for");
             let remedy = "write the name in its certificate as `tls_name`".to_owned();

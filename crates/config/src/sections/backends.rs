@@ -10,7 +10,7 @@ use plimsoll_policy::Weight;
 use super::partitions::HeldPartitions;
 use super::pool_name::{NO_POOL, PoolName, PoolOrDefault};
 use super::tls::{HttpsRedirect, Redirect};
-use crate::address::{HostPort, IpNet, host_port, host_port_or_service, socket};
+use crate::address::{BackendPlace, HostPort, IpNet, backend_place, host_port, socket};
 use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Required, Words};
 use crate::keys::KeyKind::{self, Choice, Flag, Integer, Number, Text, Texts};
@@ -113,9 +113,10 @@ keys! {
         "name" name: BackendName =
             Words("the address"), Text("1 to 64 letters, digits, `-`, `_` and `.`") => NameOrAddress;
         /// Where it answers; unique. `srv:NAME`: at the hosts and ports to which the service NAME leads (SRV), each a back-end of its own; see
-        /// [names of services](reliability.md#names-of-services).
-        "address" at: HostPort = Required,
-            Text("host and port, e.g. \"10.0.0.1:80\", \"app.internal:80\" or \"[fd00::1]:80\"; or e.g. \"srv:_http._tcp.app.internal\"") => HostOrService;
+        /// [names of services](reliability.md#names-of-services). `unix:PATH`: at the Unix socket of this absolute path; see
+        /// [Unix sockets](reliability.md#unix-sockets).
+        "address" at: BackendPlace = Required,
+            Text("host and port, e.g. \"10.0.0.1:80\", \"app.internal:80\" or \"[fd00::1]:80\"; or e.g. \"srv:_http._tcp.app.internal\" or \"unix:/run/app.sock\"");
         /// How often the name in the address is looked up: `once`, until it leads somewhere, and its first address is the back-end; a
         /// time: each such time anew, and each of its addresses is a back-end of its own, called `NAME@ADDRESS`. A service is looked up again when
         /// its answer says so, and at the latest after this time, or an hour.
@@ -154,9 +155,9 @@ keys! {
     }
 }
 
-impl KeyValue for HostPort {
+impl KeyValue for BackendPlace {
     fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
-        reader.text(section, name, host_port)
+        reader.text(section, name, backend_place)
     }
 
     fn show(&self, _: KeyKind) -> Option<ConfigValue> {
@@ -169,8 +170,8 @@ impl KeyValue for Option<HostPort> {
         Some(section.found(name).and_then(|_| reader.text(section, name, host_port)))
     }
 
-    fn show(&self, kind: KeyKind) -> Option<ConfigValue> {
-        self.as_ref().and_then(|at| at.show(kind))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        self.as_ref().map(|at| ConfigValue::Text(at.to_string()))
     }
 }
 
@@ -218,18 +219,6 @@ impl KeyForm<Option<u16>> for Vlan {
 
     fn show(number: &Option<u16>) -> Option<ConfigValue> {
         number.map(|number| ConfigValue::Integer(number.into()))
-    }
-}
-
-struct HostOrService;
-
-impl KeyForm<HostPort> for HostOrService {
-    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<HostPort> {
-        reader.text(section, name, host_port_or_service)
-    }
-
-    fn show(at: &HostPort) -> Option<ConfigValue> {
-        Some(ConfigValue::Text(at.to_string()))
     }
 }
 

@@ -17,7 +17,8 @@ fn the_least_configuration_has_the_documented_defaults() {
     let c = parse(LEAST);
     assert_eq!(c.listeners[0].address, "127.0.0.1:0".parse::<SocketAddr>().unwrap());
     let b = &c.backends[0];
-    assert_eq!((&*b.name, b.at.host.as_str(), b.at.port), ("10.0.0.1:80", "10.0.0.1", 80));
+    let at = b.at.host().unwrap();
+    assert_eq!((&*b.name, at.host.as_str(), at.port), ("10.0.0.1:80", "10.0.0.1", 80));
     assert_eq!((b.weight, b.max_connections), (Weight::ONE, 4096));
     assert_eq!((c.policy.spec.name, c.policy.seed), ("weighted_round_robin", 1));
     assert_eq!((c.policy.cache_bytes, c.policy.cache.name), (32 << 20, "gds"));
@@ -64,9 +65,10 @@ fn values_are_read() {
     ));
     assert_eq!((c.workers, &*c.backends[0].name), (3, "a"));
     assert_eq!(c.backends[0].weight, Weight::new(0.5).unwrap());
-    assert_eq!((c.backends[1].at.host.as_str(), c.backends[1].at.port), ("fd00::1", 81));
+    let at = |index: usize| c.backends[index].at.host().unwrap();
+    assert_eq!((at(1).host.as_str(), at(1).port), ("fd00::1", 81));
     assert_eq!(c.backends[1].address(), "[fd00::1]:81");
-    assert_eq!((c.backends[2].at.host.as_str(), &*c.backends[2].name), ("app.internal", "App.Internal:82"));
+    assert_eq!((at(2).host.as_str(), &*c.backends[2].name), ("app.internal", "App.Internal:82"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use plimsoll_config::Config;
 use crate::bad_connections::BAD_CONNECTIONS;
 use crate::bad_resilience::BAD_RESILIENCE;
 use crate::bad_routes::BAD_ROUTES;
+use crate::bad_sockets::BAD_SOCKETS;
 use crate::documents::golden;
 use crate::{LEAST, wrong};
 
@@ -239,10 +240,15 @@ fn whole(text: &str) -> String {
     }
 }
 
+/// All of them.
+fn bad() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    [BAD, BAD_ROUTES, BAD_RESILIENCE, BAD_CONNECTIONS, BAD_SOCKETS].into_iter().flatten()
+}
+
 #[test]
 fn every_error_names_line_key_and_remedy() {
     let mut out = String::new();
-    for (key, text) in BAD.iter().chain(BAD_ROUTES).chain(BAD_RESILIENCE).chain(BAD_CONNECTIONS) {
+    for (key, text) in bad() {
         let errors = wrong(&whole(text));
         out += &format!("{}\n{}\n", text.trim_end_matches(['#', '\n']), errors.render());
         assert!(errors.errors().iter().any(|e| e.key == *key), "no error about {key}: {errors}");
@@ -298,7 +304,7 @@ fn group_interface_and_listener_of_announcements_have_to_go_together() {
 #[test]
 fn the_line_is_that_of_the_value() {
     let mut checked = 0;
-    let all = BAD.iter().chain(BAD_ROUTES).chain(BAD_RESILIENCE).chain(BAD_CONNECTIONS);
+    let all = bad();
     for (key, text) in all.filter(|(key, _)| key.contains('.')) {
         let text = whole(text);
         let name = key.rsplit('.').next().unwrap().split('[').next().unwrap();

@@ -4,6 +4,7 @@
 mod bad_connections;
 mod bad_resilience;
 mod bad_routes;
+mod bad_sockets;
 mod defaults;
 mod diff;
 mod documents;

@@ -136,7 +136,11 @@ pub fn provide(needs: &[FileNeed], user: &RunUser) -> Result<(), PrivilegeError>
         let made = match need.access {
             FileAccess::Append => make_file(&need.path, user),
             FileAccess::Fill => make_directory(&need.path, user),
-            FileAccess::Read | FileAccess::ReadTree | FileAccess::CreateIn | FileAccess::Connect => Ok(()),
+            FileAccess::Read
+            | FileAccess::ReadTree
+            | FileAccess::CreateIn
+            | FileAccess::Connect
+            | FileAccess::ConnectLater => Ok(()),
         };
         made.map_err(PrivilegeError::system(format!(
             "cannot make {}, for {}",
@@ -227,6 +231,8 @@ mod tests {
             assert!(of_nobody(access, &inside), "it is made: {access:?}");
             assert!(of_nobody(access, &inside.join("deeper")), "with what is above it: {access:?}");
         }
+        assert!(of_nobody(FileAccess::ConnectLater, &inside.join("socket")), "somebody else makes it");
+        assert!(!of_nobody(FileAccess::Connect, &inside.join("socket")), "it has to be there");
         assert!(!of_nobody(FileAccess::Read, &inside));
         assert!(!of_nobody(FileAccess::CreateIn, directory.path()));
         fs::create_dir(&inside).unwrap();
@@ -237,10 +243,14 @@ mod tests {
         mode(&secret, 0o644);
         assert!(of_nobody(FileAccess::ReadTree, directory.path()));
         assert!(!of_nobody(FileAccess::Append, &secret) && !of_nobody(FileAccess::Connect, &secret));
+        assert!(!of_nobody(FileAccess::ConnectLater, &secret), "it is there, and does not let in");
+        mode(&secret, 0o666);
+        assert!(of_nobody(FileAccess::Connect, &secret) && of_nobody(FileAccess::ConnectLater, &secret));
         mode(&secret, 0o600);
         assert!(!of_nobody(FileAccess::ReadTree, directory.path()));
         mode(directory.path(), 0o700);
         assert!(!of_nobody(FileAccess::Append, &directory.path().join("new")), "nobody gets there");
+        assert!(!of_nobody(FileAccess::ConnectLater, &directory.path().join("new")), "nor to a socket");
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub enum FileAccess {
     CreateIn,
     /// It is a socket to connect to.
     Connect,
+    /// The same, perhaps of a server that has not started yet: only the way to where it will be can be looked at then.
+    ConnectLater,
 }
 
 /// A file that a process needs after its start.
@@ -59,13 +61,15 @@ impl FileNeed {
             }
             FileAccess::Read => may(&self.path, Access::READ_OK, "read"),
             FileAccess::ReadTree => self.denied_below(),
-            FileAccess::Append | FileAccess::Fill if is_missing(&self.path) => {
-                // It is made for the user, who must then reach it.
+            FileAccess::Append | FileAccess::Fill | FileAccess::ConnectLater if is_missing(&self.path) => {
+                // It is made, and the user must then reach it.
                 let there = self.path.ancestors().skip(1).find(|path| !is_missing(path));
                 let there = there.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 may(there, Access::EXEC_OK, "enter")
             }
-            FileAccess::Append | FileAccess::Connect => may(&self.path, Access::WRITE_OK, "write to"),
+            FileAccess::Append | FileAccess::Connect | FileAccess::ConnectLater => {
+                may(&self.path, Access::WRITE_OK, "write to")
+            }
             FileAccess::Fill | FileAccess::CreateIn => {
                 may(&self.path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK, "make files in")
             }

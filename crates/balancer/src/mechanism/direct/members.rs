@@ -12,6 +12,7 @@ use plimsoll_policy::Health;
 use plimsoll_switch::{SwitchBackend, SwitchBackendState};
 
 use crate::backend::Backend;
+use crate::backend_address::BackendAddress;
 use crate::shared::FrontEndShared;
 
 /// How long a MAC address is taken to be right.
@@ -130,7 +131,7 @@ impl Ways {
 /// The addresses to which packets are, or may be, sent.
 pub(super) fn addresses(shared: &FrontEndShared) -> Vec<(IpAddr, BackendName)> {
     let backends = shared.backends.load();
-    let of = |b: &Arc<Backend>| Some((b.address.as_ref().ok()?.ip(), Arc::clone(&b.name)));
+    let of = |b: &Arc<Backend>| Some((b.address.as_ref().ok()?.tcp()?.ip(), Arc::clone(&b.name)));
     backends.iter().filter_map(of).collect()
 }
 
@@ -150,7 +151,8 @@ pub(super) fn members(shared: &FrontEndShared, ways: &Ways) -> Vec<SwitchBackend
         config.backends.iter().filter_map(|b| Some((&*b.name, b.vlan?))).collect();
     let mut members = Vec::new();
     for (backend, known) in backends.iter().zip(known) {
-        let (Ok(address), Some((weight, load))) = (&backend.address, known) else { continue };
+        let address = backend.address.as_ref().ok().and_then(BackendAddress::tcp);
+        let (Some(address), Some((weight, load))) = (address, known) else { continue };
         let state = match (backend.is_retired(), backend.health()) {
             // What its clients have not ended is at the switch to keep.
             (true, _) if load == 0 => continue,

@@ -205,10 +205,10 @@ mod tests {
         use plimsoll_policy::BackendId;
         let address = SocketAddr::from(([10, 0, 0, 2], 7400));
         let named = |agent| {
-            let b = Backend::new(BackendId(0), "b".into(), Ok(address), "b".to_owned(), 4, 1);
+            let b = Backend::new(BackendId(0), "b".into(), Ok(address.into()), "b".to_owned(), 4, 1);
             Arc::new(b.with_agent(agent, Some(HostPort { host: "agent".to_owned(), port: 7400 })))
         };
-        let without = Backend::new(BackendId(1), "c".into(), Ok(address), "c".to_owned(), 4, 1);
+        let without = Backend::new(BackendId(1), "c".into(), Ok(address.into()), "c".to_owned(), 4, 1);
         let (found, lost, without) = (named(Some(address)), named(None), Arc::new(without));
         assert_eq!(agents(&[Arc::clone(&found), without]), Some(vec![address]));
         assert_eq!(agents(&[Arc::clone(&found), Arc::clone(&lost)]), None);

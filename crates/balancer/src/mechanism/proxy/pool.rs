@@ -199,7 +199,7 @@ impl<B: BackendIo> Pool<B> {
         let nowhere = |error: &UnresolvedHost| {
             NoConnection::Failed(io::Error::new(io::ErrorKind::NotFound, error.to_string()))
         };
-        let address = *backend.address.as_ref().map_err(nowhere)?;
+        let address = backend.address.as_ref().map_err(nowhere)?;
         let mut permit = Arc::clone(&backend.permits).try_acquire_owned();
         if permit.is_err() && client.is_some() {
             self.told.borrow_mut().make_room(backend, 1);

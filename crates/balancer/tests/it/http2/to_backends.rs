@@ -1,19 +1,21 @@
 //! Back-ends that speak HTTP/2.
 
-use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use plimsoll_testkit::eventually;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{connect, fields, read, request, run, send, send_body, send_piece};
 use crate::common::{FrontEnd, get, noise};
 
 /// A back-end that answers each request with its body and trailers, piece by piece as they come.
 struct Http2Origin {
-    address: SocketAddr,
+    /// As back-ends are configured.
+    address: String,
     connections: Arc<AtomicUsize>,
     requests: Arc<AtomicUsize>,
 }
@@ -22,14 +24,36 @@ impl Http2Origin {
     fn new() -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        Self::accepting(address, || {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            async move || Ok(listener.accept().await?.0)
+        })
+    }
+
+    /// At this Unix socket.
+    fn local(path: &Path) -> Self {
+        let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        Self::accepting(format!("unix:{}", path.display()), || {
+            let listener = tokio::net::UnixListener::from_std(listener).unwrap();
+            async move || Ok(listener.accept().await?.0)
+        })
+    }
+
+    /// At this address, where `listen` makes what accepts connections.
+    fn accepting<S, A>(address: String, listen: impl FnOnce() -> A + Send + 'static) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        A: AsyncFn() -> std::io::Result<S>,
+    {
         let (connections, requests) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let (opened, asked) = (Arc::clone(&connections), Arc::clone(&requests));
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                while let Ok((stream, _)) = listener.accept().await {
+                let accept = listen();
+                while let Ok(stream) = accept().await {
                     opened.fetch_add(1, Ordering::SeqCst);
                     tokio::spawn(serve(stream, Arc::clone(&asked)));
                 }
@@ -39,7 +63,7 @@ impl Http2Origin {
     }
 }
 
-async fn serve(stream: tokio::net::TcpStream, asked: Arc<AtomicUsize>) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, asked: Arc<AtomicUsize>) {
     let mut connection = h2::server::handshake(stream).await.unwrap();
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         asked.fetch_add(1, Ordering::SeqCst);
@@ -84,8 +108,13 @@ fn before(origin: &Http2Origin, tables: &str) -> FrontEnd {
 
 #[test]
 fn requests_share_connections() {
-    let origin = Http2Origin::new();
-    let front_end = before(&origin, "");
+    let directory = tempfile::tempdir().unwrap();
+    share_connections(&Http2Origin::new());
+    share_connections(&Http2Origin::local(&directory.path().join("app.sock")));
+}
+
+fn share_connections(origin: &Http2Origin) {
+    let front_end = before(origin, "");
     let mut clients: Vec<_> = (0..20).map(|_| front_end.client()).collect();
     for _ in 0..10 {
         clients.iter_mut().for_each(|client| assert!(client.send(get("/a"))));
@@ -138,8 +167,13 @@ fn clients_of_http_1_get_bodies_trailers_and_interim_answers() {
 /// As gRPC talks: both sides send by turns, and the answer begins before the request ends.
 #[test]
 fn both_directions_stay_open_at_once() {
-    let origin = Http2Origin::new();
-    let front_end = before(&origin, "");
+    let directory = tempfile::tempdir().unwrap();
+    talk_by_turns(&Http2Origin::new());
+    talk_by_turns(&Http2Origin::local(&directory.path().join("app.sock")));
+}
+
+fn talk_by_turns(origin: &Http2Origin) {
+    let front_end = before(origin, "");
     run(async {
         let client = connect(front_end.address(0)).await;
         let mut call = request("POST", "/grpc.Service/Talk");

@@ -17,14 +17,14 @@ pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliEr
     // With `direct`, packets go to the back-ends themselves; in tunnels, over routers.
     let peer = |b: &'_ BackendConfig| match direct.map(|direct| direct.via) {
         None => b.agent.clone(),
-        Some(DirectVia::Ethernet) => Some(b.at.clone()),
+        Some(DirectVia::Ethernet) => b.at.host().cloned(),
         Some(DirectVia::Ipip | DirectVia::Gue) => None,
     };
     let peers = addresses_of(config.backends.iter().filter_map(|b| Some((&*b.name, peer(b)?))), resolve)?;
     // Those that have the virtual addresses, too: all of a switch, and agents' machines. Health checks go to the back-ends' addresses.
     let answering = config.backends.iter().filter(|b| direct.is_some() || b.agent.is_some());
     let connected = answering.flat_map(|b| {
-        let at = [Some(b.at.clone()), b.agent.clone().filter(|_| direct.is_none())];
+        let at = [b.at.host().cloned(), b.agent.clone().filter(|_| direct.is_none())];
         at.into_iter().flatten().map(|at| (&*b.name, at))
     });
     let mut destinations = addresses_of(connected, resolve)?;

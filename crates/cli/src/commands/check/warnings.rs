@@ -1,5 +1,6 @@
 //! What is allowed, and probably not meant.
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use plimsoll_config::Config;
@@ -16,6 +17,7 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
     let mut all: Vec<String> = unused.into_iter().chain(missing).collect();
     all.extend(patterns(config));
     all.extend(missing_list(config));
+    all.extend(missing_sockets(config));
     all.extend(certificates::warnings(config));
     all
 }
@@ -40,6 +42,19 @@ fn missing_list(config: &Config) -> Option<String> {
         "direct.file_list: {} cannot be read: {error}; sizes are not known until it can be ({make})",
         list.display()
     ))
+}
+
+/// Back-ends at whose path there is no Unix socket now.
+fn missing_sockets(config: &Config) -> impl Iterator<Item = String> + '_ {
+    config.all_backends().filter_map(|backend| {
+        let path = backend.at.socket()?;
+        let what = match path.metadata() {
+            Ok(found) if found.file_type().is_socket() => return None,
+            Ok(_) => format!("{} is no socket", path.display()),
+            Err(error) => format!("no socket is to be seen at {}: {error}", path.display()),
+        };
+        Some(format!("back-end {}: {what}; it is down until a server listens there", backend.name))
+    })
 }
 
 /// The network interfaces of multicast groups that this machine does not have, each with its key.

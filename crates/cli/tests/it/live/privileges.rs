@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -137,6 +138,56 @@ fn root_stays_where_nobody_cannot_work() {
     let reason = format!("nobody may not make files in {}", front_end.directory.path().display());
     assert!(line.contains(&reason) && line.contains("choose a user by `user`"), "{line}");
     front_end.assert_works(LOGS);
+}
+
+/// A front-end in a directory of its own, before a back-end at a socket there; `others` says whether all may connect to it.
+fn before_socket(others: bool) -> Trimmed {
+    let directory = open_directory(NOBODY);
+    let socket = directory.path().join("app.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    fs::set_permissions(&socket, fs::Permissions::from_mode(if others { 0o666 } else { 0o600 })).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // Health checks connect as well, and say what they want.
+            let mut piece = [0; 4096];
+            if stream.read(&mut piece).is_ok_and(|n| n > 0) {
+                let answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\nsocket";
+                drop(stream.write_all(answer));
+            }
+        }
+    });
+    let more = format!("[[backend]]\nname = \"app\"\naddress = \"unix:{}\"\n", socket.display());
+    Trimmed::start_in(directory, &more, itself)
+}
+
+#[test]
+fn nobody_connects_to_the_socket_of_a_back_end_that_lets_all_in() {
+    for (others, rights) in [
+        (true, Rights::trimmed(NOBODY, BIND_SERVICE)),
+        // The socket is root's: it needs no more to connect.
+        (false, Rights::trimmed(0, BIND_SERVICE)),
+    ] {
+        let mut front_end = before_socket(others);
+        assert_eq!(front_end.rights(), rights, "{}", front_end.process.said());
+        if !others {
+            let line = front_end.process.wait_for("does not become another user", 0);
+            let reason = format!("nobody may not write to {}", front_end.path("app.sock").display());
+            assert!(line.contains(&reason) && line.contains("the socket of a back-end"), "{line}");
+        }
+        let address = front_end.process.address("listening on http://");
+        eventually("an answer of the back-end at the socket", || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(b"GET /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+            let mut bytes = Vec::new();
+            stream.read_to_end(&mut bytes).unwrap();
+            assert!(bytes.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&bytes));
+            bytes.ends_with(b"socket")
+        });
+        front_end.process.signal("-TERM");
+        assert_eq!(front_end.process.wait(), Some(0), "{}", front_end.process.said());
+    }
 }
 
 #[test]

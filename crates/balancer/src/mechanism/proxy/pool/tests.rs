@@ -10,6 +10,7 @@ use plimsoll_policy::BackendId;
 use tokio::io::{AsyncRead, ReadBuf, Sink};
 
 use super::*;
+use crate::backend_address::BackendAddress;
 use crate::net::deadline::Deadlines;
 use crate::net::halves::{Halves, Input, OutputHalf};
 
@@ -47,11 +48,11 @@ impl BackendIo for Silent {
 
     async fn open(
         _: &Arc<Backend>,
-        address: SocketAddr,
+        address: &BackendAddress,
         _: Option<&ConnectionEnds>,
         (): &(),
     ) -> io::Result<Self> {
-        if address.port() == LETS_NONE_IN {
+        if address.tcp().is_some_and(|address| address.port() == LETS_NONE_IN) {
             std::future::pending::<()>().await;
         }
         Ok(Self::default())
