@@ -178,10 +178,21 @@ impl Sample {
                 },
             )?;
         }
+        self.connections(out)?;
+        out.counter(
+            "plimsoll_access_log_lines_lost",
+            "Lines of the access log that could not be written",
+            totals.lines_lost,
+        )
+    }
+
+    /// Clients' connections, and what is held for them.
+    fn connections(&self, out: &mut Out<'_>) -> Result<(), Error> {
+        let totals = &self.totals;
         out.counter("plimsoll_connections_accepted", "Connections of clients accepted", totals.accepted)?;
         out.counter(
             "plimsoll_connections_made_room",
-            "Connections without a request that were ended because others needed their places",
+            "Connections without a whole request that were ended because others needed their places",
             totals.made_room,
         )?;
         out.gauge("plimsoll_connections_open", "Connections of clients open", totals.open)?;
@@ -192,13 +203,8 @@ impl Sample {
         )?;
         out.gauge(
             "plimsoll_held_bytes",
-            "Memory held for content of clients that send or read slowly",
+            "Memory set aside for content of clients that send or read slowly",
             self.held_bytes as u64,
-        )?;
-        out.counter(
-            "plimsoll_access_log_lines_lost",
-            "Lines of the access log that could not be written",
-            totals.lines_lost,
         )
     }
 

@@ -15,7 +15,6 @@ use super::compress::{Compressors, compressor};
 use super::pool::BackendConnection;
 use super::read_ahead::ReadAhead;
 use super::relay::Relay;
-use super::relay_failed::RelayFailed;
 use super::tunnel::ByteTunnel;
 use super::upload::{Upload, UploadFailed};
 use crate::accepted::Accepted;
@@ -138,22 +137,15 @@ impl<C: Halves> Exchange<'_, C> {
         let done = relay.run(&mut upload, &mut from, to, self.deadline, self.config, stalling).await;
         let content = relay.passed().since(first_byte);
         relay.note_excess(backend);
+        let ended_cleanly = relay.ended_cleanly() && !from.is_stale();
         match done {
             Ok(()) => Ok(Answered {
                 head,
                 content,
                 keep_client: head.keep_client && upload.is_done(),
-                keep_backend: head.keep_backend
-                    && upload.is_done()
-                    && relay.ended_cleanly()
-                    && !from.is_stale(),
+                keep_backend: head.keep_backend && upload.is_done() && ended_cleanly,
             }),
-            Err(RelayFailed::ClientGone) => Err(Failure::ClientLeft { content }),
-            Err(RelayFailed::ClientTimeout) => Err(Failure::ClientTimeout { content }),
-            Err(RelayFailed::Stopped) => Err(Failure::StoppedAnswering { status: head.status, content }),
-            Err(RelayFailed::Broken { by_backend }) => {
-                Err(Failure::Broken { status: head.status, content, by_backend })
-            }
+            Err(failed) => Err(failed.after(head.status, content)),
         }
     }
 }

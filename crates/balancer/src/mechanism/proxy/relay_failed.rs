@@ -2,6 +2,8 @@
 
 use crate::http::chunked::BadChunk;
 use crate::http::response::BadResponse;
+use crate::mechanism::carry::Failure;
+use crate::passed_content::PassedContent;
 
 /// Why the client did not get the whole response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,18 @@ pub(crate) enum RelayFailed {
         /// Whether it is the back-end's fault: perhaps not while the client was waited for, to send the rest of the request.
         by_backend: bool,
     },
+}
+
+impl RelayFailed {
+    /// The failure of a request whose response had this status, and of which the client got so much.
+    pub(super) fn after(self, status: u16, content: PassedContent) -> Failure {
+        match self {
+            Self::ClientGone => Failure::ClientLeft { content },
+            Self::ClientTimeout => Failure::ClientTimeout { content },
+            Self::Stopped => Failure::StoppedAnswering { status, content },
+            Self::Broken { by_backend } => Failure::Broken { status, content, by_backend },
+        }
+    }
 }
 
 impl From<NotTaken> for RelayFailed {
