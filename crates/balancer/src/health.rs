@@ -21,8 +21,9 @@ use crate::net::to_backend::ToBackend;
 /// Bytes of an answer in which its status has to be.
 const MOST_ANSWER_BYTES: usize = 16 << 10;
 
-/// Bytes behind that which are read for the server's sake.
+/// Bytes behind that which are read for the server's sake, and for how long.
 const MOST_REST_BYTES: u64 = 1 << 20;
+const REST: Duration = Duration::from_secs(1);
 
 /// The most time-outs in a row that are ignored while the back-end answers clients, where the operator has named a path: that
 /// may still hang.
@@ -208,14 +209,11 @@ async fn check(probe: HealthProbe, backend: Arc<Backend>) -> Result<(), BadCheck
     }
 }
 
-/// Reads what follows of an answer, as far as that comes soon. A server that waits for another request sees that none comes.
-async fn read_rest(mut stream: ToBackend) {
-    let read = async {
-        stream.shutdown().await?;
-        tokio::io::copy(&mut stream.take(MOST_REST_BYTES), &mut tokio::io::sink()).await
-    };
+/// Reads what follows of an answer, as far as that comes soon.
+async fn read_rest(stream: ToBackend) {
+    let read = async { tokio::io::copy(&mut stream.take(MOST_REST_BYTES), &mut tokio::io::sink()).await };
     // Whatever comes of it, the check has its result.
-    let _ = tokio::time::timeout(LATE, read).await;
+    let _ = tokio::time::timeout(REST, read).await;
 }
 
 /// What the answer so far says; `None` where more of it has to come.

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use plimsoll_policy::{BackendId, Health, HostMetrics, Nanos};
 use plimsoll_wire::load::{HostFigures, HostTaken, LoadInquirer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UdpSocket, UnixStream};
+use tokio::net::{TcpStream, UdpSocket};
 
 use crate::backend::Backend;
 use crate::backend_address::BackendAddress;
 use crate::load_information::nanos;
+use crate::net::connect::connect_unix;
 use crate::shared::FrontEndShared;
 
 /// How often is looked whether the policy wants metrics.
@@ -185,8 +186,8 @@ impl Measuring {
             let figures = match (fresh, asks) {
                 (Some((_, figures)), _) => *figures,
                 // The policy does not wait for one that is silent.
-                (None, true) => continue,
-                (None, false) => HostFigures::default(),
+                (None, true) if backend.load_address().is_some() => continue,
+                (None, _) => HostFigures::default(),
             };
             let probe = self.probes.get(&backend.id);
             let probe =
@@ -213,7 +214,7 @@ async fn small_request(address: &BackendAddress) -> std::io::Result<()> {
         BackendAddress::Tcp(address) => {
             small_request_on(TcpStream::connect(address).await?, &address.to_string()).await
         }
-        BackendAddress::Unix(path) => small_request_on(UnixStream::connect(path).await?, "localhost").await,
+        BackendAddress::Unix(path) => small_request_on(connect_unix(path).await?, "localhost").await,
     }
 }
 

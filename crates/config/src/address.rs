@@ -159,12 +159,14 @@ pub(crate) fn backend_place(text: &str) -> Result<BackendPlace, Wrong> {
         return service(text, name).map(BackendPlace::Host);
     }
     let meant = |what: &str, path: &str| {
-        let path = path.trim_start_matches('/').split(':').next().unwrap_or_default();
+        let path = path.trim_start_matches('/');
+        let path = if path.is_empty() { "run/app.sock" } else { path };
         (format!("{} is {what}", quoted(text)), format!("write \"{UNIX}/{}\"", escaped(path)))
     };
     match text.split_once("://unix:") {
-        Some((_, path)) => Err(meant("a URL", path)),
+        Some((_, path)) => Err(meant("a URL", path.split(':').next().unwrap_or_default())),
         None if text.starts_with('/') => Err(meant("a path", text)),
+        None if text.starts_with("unix@") => Err(meant("a path", &text["unix@".len()..])),
         None => host_port(text).map(BackendPlace::Host),
     }
 }

@@ -120,29 +120,24 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         loop {
             // An idle connection holds no buffers.
             scratch = scratch.filter(|s| !s.input.is_empty());
-            let mut lent = match scratch.take() {
-                Some(scratch) => {
-                    self.deadline.set_incomplete(true);
-                    scratch
-                }
-                None => match self.begin().await {
-                    Some(scratch) => scratch,
-                    None => return None,
-                },
-            };
+            match scratch {
+                Some(_) => self.deadline.set_incomplete(true),
+                None => scratch = self.begin().await,
+            }
+            let lent = scratch.as_mut()?;
             // In a box, which an idle connection does not hold: it takes most of what a busy one needs. Written there rather than moved.
-            match Box::into_pin(Box::write(Box::new_uninit(), self.request(&mut lent))).await {
+            match Box::into_pin(Box::write(Box::new_uninit(), self.request(lent))).await {
                 Then::Keep => {
                     if std::mem::take(&mut self.is_routed) {
                         // An idle connection holds the configuration of no route, of which a pool may wait to leave.
                         self.service.worker.refresh(&mut self.config);
                     }
-                    scratch = Some(lent);
                     continue;
                 }
                 Then::Leave(parcel) => return Some(GoesOn::Leaves(parcel)),
                 Then::Http2(read) => return Some(GoesOn::Http2(read)),
-                Then::Close => self.close(lent).await,
+                // In a box as well: it is the next largest.
+                Then::Close => Box::pin(self.close(scratch?)).await,
                 Then::Over => {}
                 Then::Cut => self.stream.reset(),
             }

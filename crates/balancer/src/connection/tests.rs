@@ -387,5 +387,5 @@ fn future_bytes<'a, F: Future>(
 fn an_idle_connection_is_small() {
     let bytes = future_bytes(serve);
     println!("{bytes} bytes");
-    assert!(bytes <= 700, "{bytes} bytes for each connection, idle or not");
+    assert!(bytes <= 450, "{bytes} bytes for each connection, idle or not");
 }

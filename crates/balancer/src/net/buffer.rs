@@ -21,8 +21,8 @@ pub(crate) struct Buffer {
     bytes: Vec<u8>,
     /// Bytes that were used up.
     start: usize,
-    /// Its room, where that is not as usual.
-    wide: Option<HeldShare>,
+    /// Its room, where that is not as usual. In a box: an idle connection has a place for it, too.
+    wide: Option<Box<HeldShare>>,
     pool: Rc<BufferPool>,
 }
 
@@ -47,14 +47,14 @@ impl Buffer {
 
     /// How many bytes it holds at most.
     pub(crate) fn room(&self) -> usize {
-        self.wide.as_ref().map_or(self.pool.size_bytes, HeldShare::bytes)
+        self.wide.as_ref().map_or(self.pool.size_bytes, |share| share.bytes())
     }
 
     /// Makes so much room, more than there is, until all that comes is used up: where so much may be held of `most_bytes` for all
     /// clients. Whether it was made.
     pub(crate) fn widen(&mut self, room_bytes: usize, held: &HeldMemory, most_bytes: usize) -> bool {
         let first = self.wide.is_none();
-        let share = self.wide.get_or_insert_with(|| held.share());
+        let share = self.wide.get_or_insert_with(|| Box::new(held.share()));
         let grows = share.grow(room_bytes.saturating_sub(share.bytes()), most_bytes);
         if !grows && first {
             self.wide = None;

@@ -27,7 +27,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection to a Unix socket, for which a place in its queue is waited for as long as the caller likes.
-pub(super) async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+pub(crate) async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     let mut pause = FIRST_PAUSE;
     loop {
         match UnixStream::connect(path).await {

@@ -2,7 +2,7 @@
 
 pub(crate) mod backend_tls;
 pub(crate) mod buffer;
-mod connect;
+pub(crate) mod connect;
 pub(crate) mod deadline;
 mod fired;
 pub(crate) mod halves;

@@ -14,6 +14,7 @@ pub(crate) const BAD_SOCKETS: &[(&str, &str)] = &[
     ("backend[1].address", "[[backend]]\naddress = \"unix:/run/app\\u0000.sock\"\n"),
     ("backend[1].address", "[[backend]]\naddress = \"/run/app.sock\"\n"),
     ("backend[1].address", "[[backend]]\naddress = \"http://unix:/run/app.sock:/\"\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"unix@/run/app.sock\"\n"),
     (
         "backend[1].address",
         "[[backend]]\naddress = \"unix:/srv/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/\

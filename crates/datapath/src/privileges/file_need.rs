@@ -61,8 +61,10 @@ impl FileNeed {
             }
             FileAccess::Read => may(&self.path, Access::READ_OK, "read"),
             FileAccess::ReadTree => self.denied_below(),
-            FileAccess::Append | FileAccess::Fill | FileAccess::ConnectLater if is_missing(&self.path) => {
-                // It is made, and the user must then reach it.
+            FileAccess::Append | FileAccess::Fill | FileAccess::ConnectLater
+                if is_missing(&self.path) || self.leads_nowhere_yet() =>
+            {
+                // It is made, here or by another program, and the user must then reach it.
                 let there = self.path.ancestors().skip(1).find(|path| !is_missing(path));
                 let there = there.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 may(there, Access::EXEC_OK, "enter")
@@ -74,6 +76,12 @@ impl FileNeed {
                 may(&self.path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK, "make files in")
             }
         }
+    }
+
+    /// Whether it is a symbolic link to a socket that is not there yet.
+    fn leads_nowhere_yet(&self) -> bool {
+        self.access == FileAccess::ConnectLater
+            && self.path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// The first entry of the tree that cannot be read, of those that are looked at. Symbolic links are not followed.
