@@ -58,6 +58,14 @@ pub(crate) struct FoundKey<'a> {
     pub(crate) span: Range<usize>,
 }
 
+impl FoundKey<'_> {
+    /// Whether a key is written out with its default, which changes nothing.
+    pub(crate) fn is_default(&self) -> bool {
+        let written = self.value.as_str().or_else(|| self.value.as_integer().map(|number| number.as_str()));
+        matches!(self.spec.map(|spec| spec.default), Some(Default::Is(default)) if written == Some(default))
+    }
+}
+
 impl<'a> DeclaredTable<'a> {
     /// The dotted key of `name`.
     pub(crate) fn key(&self, name: &str) -> String {

@@ -5,9 +5,6 @@ use std::ops::Range;
 use crate::reader::{ConfigReader, DeclaredTable};
 use crate::sections::{BackendConfig, LoadSource, MechanismKind};
 
-/// The port that a back-end has which names none: written out it says nothing.
-const LOAD_PORT: u32 = 7401;
-
 /// The keys of a back-end behind a Unix socket make sense with it.
 pub(super) fn check_keys(reader: &mut ConfigReader<'_>, section: &DeclaredTable<'_>, config: &BackendConfig) {
     if config.at.socket().is_none() {
@@ -29,7 +26,8 @@ pub(super) fn check_keys(reader: &mut ConfigReader<'_>, section: &DeclaredTable<
         ("agent", is_there("agent"), "no connection can be handed off to a back-end behind a Unix socket"),
         (
             "load_port",
-            config.load_port != LOAD_PORT,
+            // Written out, the default says nothing.
+            section.found("load_port").is_some_and(|found| !found.is_default()),
             "a Unix socket has no IP address at which an agent could tell its load",
         ),
     ];

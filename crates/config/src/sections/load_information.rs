@@ -9,7 +9,7 @@ use super::handoff::KeyFile;
 use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Words};
 use crate::keys::KeyKind::{self, Choice, Integer, Text};
-use crate::reader::{ConfigReader, DeclaredTable, FoundKey, Wrong, quoted};
+use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::{ConfigValue, is_token_char, show_duration};
 
 keys! {
@@ -145,7 +145,7 @@ fn check_keys<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, fr
     for (name, sources) in KEYS {
         let Some(found) = section.found(name) else { continue };
         let words: Vec<String> = sources.iter().map(ToString::to_string).collect();
-        if words.iter().any(|word| word == from) || is_default(&found) {
+        if words.iter().any(|word| word == from) || found.is_default() {
             continue;
         }
         let forms: Vec<String> = words.iter().map(|word| format!("`from = \"{word}\"`")).collect();
@@ -175,12 +175,6 @@ const KEYS: &[(&str, &[LoadSource])] = {
         ("metric", &[Header]),
     ]
 };
-
-/// Whether a key is written out with its default, which changes nothing.
-fn is_default(found: &FoundKey<'_>) -> bool {
-    let written = found.value.as_str().or_else(|| found.value.as_integer().map(|number| number.as_str()));
-    matches!(found.spec.map(|spec| spec.default), Some(Is(default)) if written == Some(default))
-}
 
 /// The key in a file, where one is named.
 struct OptionalKeyFile;
