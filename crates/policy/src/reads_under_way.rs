@@ -18,6 +18,11 @@ pub(crate) struct Read {
     pub(crate) queue_position: f64,
     /// The read's position among those of the back-end, from 1.
     pub(crate) position: f64,
+    /// How many reads that are, itself included, and the content of those before it in documents of the mean size.
+    pub(crate) reads: f64,
+    pub(crate) content: f64,
+    /// Its own document is not above the mean size.
+    pub(crate) is_small: bool,
     /// How likely it is that there is one: below 1 for a document that the back-end may still have.
     pub(crate) likelihood: f64,
     /// Other requests that wait for it.
@@ -145,7 +150,16 @@ mod tests {
     fn a_read_ends_with_the_request_that_it_is_for() {
         let mut reads = ReadsUnderWay::default();
         let (target, b, at) = (TargetId(7), BackendId(2), Time::from_nanos(5));
-        let read = Read { at, queue_position: 1.0, position: 1.0, likelihood: 0.5, joined: 0 };
+        let read = Read {
+            at,
+            queue_position: 1.0,
+            position: 1.0,
+            reads: 1.0,
+            content: 0.0,
+            is_small: true,
+            likelihood: 0.5,
+            joined: 0,
+        };
         reads.begin(target, b, read);
         reads.begin(target, b, Read { at: Time::from_nanos(6), ..read });
         assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), ((0.5, 0.5), 0.5, Some(&read)));

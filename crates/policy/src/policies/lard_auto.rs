@@ -57,6 +57,7 @@
 
 mod auto_rule;
 mod choice;
+mod content;
 mod costs;
 mod document;
 mod evictions;
@@ -85,8 +86,8 @@ crate::params! {
         /// Targets whose copies are remembered; the least recently requested is forgotten.
         max_targets: u64 = 1_000_000, 1..=4000000000, "targets";
         /// Rules to leave out, to see what they are for: the sum of 1 (evictions), 2 (hold-up by reads), 4 (joining), 8 (noise), 16 (room),
-        /// 32 (share), 64 (margin), 128 (mixing), 256 (long hits).
-        without: u32 = 0, 0..=511, "";
+        /// 32 (share), 64 (margin), 128 (mixing), 256 (long hits), 512 (content).
+        without: u32 = 0, 0..=1023, "";
     }
 }
 

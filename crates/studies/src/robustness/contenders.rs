@@ -56,6 +56,7 @@ pub const ABLATIONS: &[(u32, &str)] = &[
     (64, "margin"),
     (128, "mixing"),
     (256, "long hits"),
+    (512, "content"),
 ];
 
 /// `lard_auto` without each of its rules.

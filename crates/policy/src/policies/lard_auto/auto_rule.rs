@@ -21,4 +21,6 @@ pub(super) enum AutoRule {
     Mixing = 128,
     /// Hits that take long have waited for something else.
     LongHits = 256,
+    /// Large documents hold up others, where requests are served one after the other.
+    Content = 512,
 }

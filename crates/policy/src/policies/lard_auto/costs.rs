@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::auto_rule::AutoRule;
 use super::choice::{AskedDocument, ChosenCopy, PricedChoice};
+use super::content::{Content, ContentUnderWay};
 use super::document::{CopyAt, KnownDocument};
 use super::evictions::{Evictions, SeenCopy};
 use super::floor::{CostFloor, ShortestTimes};
@@ -37,6 +38,8 @@ pub(super) struct PendingSample {
     pub(super) queue: Queue,
     pub(super) read_position: f64,
     pub(super) seen: Option<SeenCopy>,
+    /// Its document is not above the mean size.
+    pub(super) is_small: bool,
 }
 
 /// How fast a back-end is, as far as it counts.
@@ -75,11 +78,14 @@ pub(super) struct LearnedCosts {
     /// Apart, as each choice looks at many.
     pub(super) speeds: Vec<Speed>,
     pub(super) work: WorkModel,
+    /// The same of reads, in whose queue other reads are.
+    pub(super) reading: WorkModel,
     pub(super) evictions: Evictions,
     /// Over all back-ends.
     pub(super) hit: FadingRatio,
     pub(super) read: FadingRatio,
     pub(super) reads: ReadsUnderWay,
+    pub(super) content: ContentUnderWay,
     /// Of the reads that are not for moves, those of documents that the back-end had before.
     pub(super) again: FadingRatio,
     /// Who is looked at first.
@@ -134,12 +140,14 @@ impl LearnedCosts {
         }
     }
 
-    /// What waits at `b` for no read, and the reads.
+    /// What waits at `b` for no read, and what one more read there waits for with itself.
     #[inline(always)]
-    fn queue(&self, b: BackendId, view: &ClusterView) -> (Queue, f64) {
+    fn queues(&self, b: BackendId, view: &ClusterView) -> (Queue, Queue) {
         let (reads, waiting) = self.reads.at(b);
         let requests = (f64::from(view.load(b)) - waiting).max(0.0);
-        (Queue { requests, reads: self.holding_up(reads) }, reads)
+        let Content { queued, read } = self.content.at(b);
+        let of_reads = Queue { requests: reads + 1.0, reads: 0.0, content: read };
+        (Queue { requests, reads: self.holding_up(reads), content: queued }, of_reads)
     }
 
     /// How many of these reads count as such that hold up hits.
@@ -151,10 +159,10 @@ impl LearnedCosts {
     /// How long a request would take for a document that `b` has, and how much longer where it has to be read.
     #[inline(always)]
     fn wait_and_fetch_ns(&self, b: BackendId, all: &OfAll, view: &ClusterView) -> (f64, f64) {
-        let (mut queue, reads) = self.queue(b, view);
+        let (mut queue, of_reads) = self.queues(b, view);
         queue.requests += 1.0;
         let (hit_ns, read_ns) = self.each_ns(b, all);
-        (self.work.positions(queue) * hit_ns, (reads + 1.0) * read_ns)
+        (self.work.positions(queue) * hit_ns, self.reading.positions(of_reads) * read_ns)
     }
 
     /// Response time of a hit at `b`, by what is expected of the queue, and what a read adds, by its position.
@@ -190,7 +198,9 @@ impl LearnedCosts {
         let waiting = (view.total_load() as f64 - self.reads.waiting()).max(0.0);
         let each = view.eligible().max(1) as f64;
         let reads = self.holding_up(self.reads.expected());
-        self.work.positions(Queue { requests: waiting / each, reads: reads / each }) * all.hit_ns
+        let content = self.content.anywhere().queued;
+        let mean = Queue { requests: waiting / each, reads: reads / each, content: content / each };
+        self.work.positions(mean) * all.hit_ns
     }
 
     /// What a request costs at least, wherever it goes, if a read counts as `price` ones.
@@ -327,9 +337,10 @@ impl LearnedCosts {
         if chosen.copy != ChosenCopy::Held {
             self.turn = b.index() + 1;
         }
-        let (mut queue, reads) = self.queue(b, view);
+        let (mut queue, of_reads) = self.queues(b, view);
         queue.requests = queue.requests.max(1.0);
-        let read_position = reads + 1.0;
+        let read_position = self.reading.positions(of_reads);
+        let is_small = self.add_content(request, chosen);
         let joins = chosen.joins && self.has(AutoRule::Joining);
         let known = &mut self.known[b.index()];
         known.clock = known.clock.wrapping_add((16.0 * chosen.likelihood) as u32);
@@ -339,7 +350,7 @@ impl LearnedCosts {
         }
         if chosen.copy == ChosenCopy::Held && known.samples.len() < SAMPLES {
             let seen = self.seen(chosen.since, size_bytes);
-            let sample = PendingSample { target, at: now, queue, read_position, seen };
+            let sample = PendingSample { target, at: now, queue, read_position, seen, is_small };
             self.known[b.index()].samples.push(sample);
         }
         if chosen.likelihood > 0.0 {
@@ -353,11 +364,22 @@ impl LearnedCosts {
                 at: now,
                 queue_position: self.work.positions(queue),
                 position: read_position,
+                reads: of_reads.requests,
+                content: of_reads.content,
+                is_small,
                 likelihood: chosen.likelihood,
                 joined: 0,
             };
             self.reads.begin(target, b, read);
         }
+    }
+
+    /// Adds what this request has to get; whether that is no more than a document of the mean size. One that joins a read waits for that.
+    fn add_content(&mut self, request: &Request, chosen: &PricedChoice) -> bool {
+        let Request { target, size_bytes, .. } = *request;
+        let likelihood = if chosen.joins { 1.0 } else { chosen.likelihood };
+        !self.has(AutoRule::Content)
+            || self.content.begin(target, chosen.backend, size_bytes, likelihood) <= 1.0
     }
 
     /// Response time of a hit for each position in the queue, in microseconds, over all back-ends.

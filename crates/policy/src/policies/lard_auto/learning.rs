@@ -4,6 +4,7 @@ use super::auto_rule::AutoRule;
 use super::costs::{Known, LearnedCosts, PendingSample};
 use super::floor::ShortestTimes;
 use super::own_ratio::OwnRatio;
+use super::work::Queue;
 use crate::cluster::BackendId;
 use crate::decision::Completion;
 use crate::fading_ratio::FadingRatio;
@@ -24,6 +25,7 @@ impl LearnedCosts {
         let Completion { target, backend: b, response_time, .. } = *completion;
         let began = Time::from_nanos(now.as_nanos().saturating_sub(response_time.as_nanos()));
         let read = self.reads.end(target, b, began);
+        self.content.end(target, b);
         let samples = &mut self.known[b.index()].samples;
         let at = samples.iter().position(|sample| sample.at == began && sample.target == target);
         let sample = at.map(|at| samples.swap_remove(at));
@@ -54,7 +56,12 @@ impl LearnedCosts {
             if read_ns > 0.0 { hit_ns + read_ns * read.position / 2.0 } else { LONGEST_HIT * hit_ns };
         let was_there = told == Some(true) && (self.hit.get().is_none() || took_ns <= longest_ns);
         if !was_there {
-            self.learn_read(b, took_ns - hit_ns, read.position);
+            let read_ns = took_ns - hit_ns;
+            if read.is_small {
+                let queue = Queue { requests: read.reads, reads: 0.0, content: read.content };
+                self.reading.add(queue, read_ns.max(0.0));
+            }
+            self.learn_read(b, read_ns, read.position);
         }
     }
 
@@ -97,7 +104,9 @@ impl LearnedCosts {
             return;
         }
         // Uncapped: what holds hits up is what this learns.
-        self.work.add(sample.queue, took_ns);
+        if sample.is_small {
+            self.work.add(sample.queue, took_ns);
+        }
         let expected = self.work.positions(sample.queue);
         let usual_ns = self.hit.get().filter(|&all| all > 0.0 && self.has(AutoRule::LongHits));
         let longest_ns = usual_ns.map_or(took_ns, |all| LONGEST_HIT * all * expected);

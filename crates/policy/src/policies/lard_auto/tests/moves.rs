@@ -64,7 +64,11 @@ fn where_reads_hold_up_hits_a_request_waits_for_them_on_average() {
         let mut bench = Bench::learned(2, 40);
         for _ in 0..200 {
             for (reads, took) in [(0.0, HIT), (3.0, beside_reads)] {
-                bench.policy.costs.work.add(Queue { requests: 1.0, reads }, took.as_nanos() as f64);
+                bench
+                    .policy
+                    .costs
+                    .work
+                    .add(Queue { requests: 1.0, reads, content: 0.0 }, took.as_nanos() as f64);
             }
         }
         let before = bench.policy.costs.mean_ns(&bench.policy.costs.of_all(), &bench.cluster);
@@ -94,4 +98,29 @@ fn moves_do_not_make_room_seem_free() {
     assert_eq!(bench.policy.costs.room(), before);
     bench.ask(7_000);
     assert!(bench.policy.costs.room() < before, "one that is new takes room from others for nothing");
+}
+
+#[test]
+fn where_requests_stand_in_line_a_new_target_keeps_away_from_a_large_document() {
+    let chosen = |each_content: Nanos| {
+        let mut bench = Bench::learned(2, 40);
+        for n in 0..400u16 {
+            let content = f64::from(n % 8);
+            let took_ns = HIT.as_nanos() as f64 + content * each_content.as_nanos() as f64;
+            bench.policy.costs.work.add(Queue { requests: 1.0, reads: 0.0, content }, took_ns);
+        }
+        // One large document here, two small ones there.
+        let (large, small) = (BackendId(0), BackendId(1));
+        for (b, size_bytes) in [(large, 100_000), (small, 1_000), (small, 1_000)] {
+            bench.policy.costs.content.begin(TargetId(9), b, Some(size_bytes), 0.0);
+            bench.cluster.assign(b);
+        }
+        bench.ask(8_000).backend
+    };
+    assert_eq!(chosen(HIT), BackendId(1));
+    assert_eq!(
+        chosen(Nanos::from_micros(0)),
+        BackendId(0),
+        "where each gets its turn, only their number counts"
+    );
 }

@@ -1,0 +1,187 @@
+//! The content that is under way at each back-end, in documents of the mean size.
+//!
+//! The end of a request takes away just what its beginning has added, whatever was learned meanwhile.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::cluster::BackendId;
+use crate::request::TargetId;
+
+/// What each size leaves of the ones before it, in the mean.
+const KEPT: f64 = 1.0 - 1.0 / 4096.0;
+/// No document counts as more than so many of the mean size.
+const LARGEST: f64 = 256.0;
+
+/// Content at a back-end, in documents of the mean size.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Content {
+    /// Of requests that wait for no read.
+    pub(super) queued: f64,
+    /// Of those that do.
+    pub(super) read: f64,
+}
+
+impl Content {
+    fn add(&mut self, other: Self) {
+        self.queued += other.queued;
+        self.read += other.read;
+    }
+
+    /// Rounding may leave a little less than nothing.
+    fn subtract(&mut self, other: Self) {
+        self.queued = (self.queued - other.queued).max(0.0);
+        self.read = (self.read - other.read).max(0.0);
+    }
+
+    fn part(self, of: u32) -> Self {
+        Self { queued: self.queued / f64::from(of), read: self.read / f64::from(of) }
+    }
+}
+
+/// Requests, and their content.
+#[derive(Debug, Clone, Copy, Default)]
+struct RequestsWithContent {
+    requests: u32,
+    content: Content,
+}
+
+impl RequestsWithContent {
+    fn begin(&mut self, content: Content) {
+        self.requests += 1;
+        self.content.add(content);
+    }
+
+    /// True when that was the last one; what rounding has left ends with it.
+    fn end(&mut self, content: Content) -> bool {
+        self.requests -= 1;
+        self.content.subtract(content);
+        let is_last = self.requests == 0;
+        if is_last {
+            self.content = Content::default();
+        }
+        is_last
+    }
+}
+
+/// See the module's documentation. Its size is bounded by the requests under way.
+#[derive(Default)]
+pub(super) struct ContentUnderWay {
+    /// Looked up only, never iterated.
+    by_target: HashMap<(TargetId, BackendId), RequestsWithContent, FixedState>,
+    by_backend: Vec<RequestsWithContent>,
+    all: RequestsWithContent,
+    /// Sums over the sizes so far, of which older ones fade.
+    bytes: f64,
+    sizes: f64,
+}
+
+impl ContentUnderWay {
+    /// A size, in documents of the mean size; an unknown one is the mean.
+    #[inline]
+    pub(super) fn relative(&self, size_bytes: Option<u64>) -> f64 {
+        match size_bytes {
+            Some(bytes) if self.bytes > 0.0 => (bytes as f64 * self.sizes / self.bytes).min(LARGEST),
+            _ => 1.0,
+        }
+    }
+
+    /// What is under way at `b`.
+    #[inline]
+    pub(super) fn at(&self, b: BackendId) -> Content {
+        self.by_backend.get(b.index()).map_or(Content::default(), |of| of.content)
+    }
+
+    /// What is under way anywhere.
+    pub(super) fn anywhere(&self) -> Content {
+        self.all.content
+    }
+
+    /// A request begins at `b`, which waits for a read with this likelihood. Returns its size as [`Self::relative`].
+    pub(super) fn begin(
+        &mut self,
+        target: TargetId,
+        b: BackendId,
+        size_bytes: Option<u64>,
+        likelihood: f64,
+    ) -> f64 {
+        if let Some(bytes) = size_bytes {
+            self.bytes = self.bytes * KEPT + bytes as f64;
+            self.sizes = self.sizes * KEPT + 1.0;
+        }
+        let size = self.relative(size_bytes);
+        let content = Content { queued: size * (1.0 - likelihood), read: size * likelihood };
+        if self.by_backend.len() <= b.index() {
+            self.by_backend.resize(b.index() + 1, RequestsWithContent::default());
+        }
+        self.by_target.entry((target, b)).or_default().begin(content);
+        self.by_backend[b.index()].begin(content);
+        self.all.begin(content);
+        size
+    }
+
+    /// A request for `target` ends at `b`: of several, they are taken for equal.
+    pub(super) fn end(&mut self, target: TargetId, b: BackendId) {
+        let Some(of) = self.by_target.get_mut(&(target, b)) else { return };
+        let content = of.content.part(of.requests);
+        if of.end(content) {
+            self.by_target.remove(&(target, b));
+        }
+        self.by_backend[b.index()].end(content);
+        self.all.end(content);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const B: BackendId = BackendId(1);
+
+    fn queued(under_way: &ContentUnderWay) -> f64 {
+        under_way.at(B).queued
+    }
+
+    #[test]
+    fn sizes_are_those_of_mean_documents() {
+        let mut under_way = ContentUnderWay::default();
+        under_way.begin(TargetId(1), B, None, 0.0);
+        assert_eq!(queued(&under_way), 1.0, "nothing is known of sizes");
+        for n in 0..1000 {
+            under_way.begin(TargetId(n), BackendId(0), Some(1000), 0.0);
+        }
+        let half = under_way.relative(Some(500));
+        assert!((half - 0.5).abs() < 1e-9, "{half}");
+        assert_eq!(under_way.relative(None), 1.0);
+        assert_eq!(under_way.relative(Some(1 << 40)), LARGEST);
+        assert_eq!(under_way.relative(Some(0)), 0.0);
+    }
+
+    #[test]
+    fn what_a_request_added_goes_with_it() {
+        let mut under_way = ContentUnderWay::default();
+        under_way.begin(TargetId(1), B, Some(100), 0.25);
+        assert_eq!(under_way.at(B), Content { queued: 0.75, read: 0.25 });
+        under_way.begin(TargetId(2), B, Some(300), 1.0);
+        let both = under_way.at(B);
+        assert!((both.queued - 0.75).abs() < 1e-9 && (both.read - 1.75).abs() < 1e-3, "{both:?}");
+        assert_eq!(both, under_way.anywhere());
+        under_way.end(TargetId(2), B);
+        assert!((under_way.at(B).read - 0.25).abs() < 1e-9);
+        under_way.end(TargetId(2), B);
+        under_way.end(TargetId(1), BackendId(7));
+        under_way.end(TargetId(1), B);
+        assert_eq!((under_way.at(B), under_way.anywhere()), (Content::default(), Content::default()));
+        assert!(under_way.by_target.is_empty());
+    }
+
+    #[test]
+    fn several_requests_for_a_document_count_each() {
+        let mut under_way = ContentUnderWay::default();
+        for _ in 0..3 {
+            assert_eq!(under_way.begin(TargetId(1), B, Some(10), 0.0), 1.0);
+        }
+        under_way.end(TargetId(1), B);
+        assert!((queued(&under_way) - 2.0).abs() < 1e-9);
+    }
+}
