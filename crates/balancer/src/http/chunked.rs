@@ -1,4 +1,4 @@
-//! The chunked transfer coding (RFC 9112, section 7.1), decoded in place; strictly, unless a back-end sends it.
+//! The chunked transfer coding (RFC 9112, section 7.1), followed, or decoded in place; strictly, unless a back-end sends it.
 
 use super::fields::{Field, classify, is_token_byte, push, trim};
 
@@ -24,12 +24,18 @@ enum State {
     Done,
 }
 
-/// What [`Decoder::decode`] made of some bytes.
+/// What a step of a decoder took.
+struct Taken {
+    length: usize,
+    is_content: bool,
+}
+
+/// What [`Decoder::decode`] made of some bytes, or [`Decoder::scan`] found in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decoded {
     /// Bytes used up.
     pub(crate) consumed: usize,
-    /// Bytes of content, now at the front.
+    /// Bytes of content: now at the front, if they were decoded.
     pub(crate) content: usize,
     /// Whether the body is complete.
     pub(crate) done: bool,
@@ -62,36 +68,50 @@ impl Decoder {
     pub(crate) fn decode(&mut self, bytes: &mut [u8]) -> Result<Decoded, BadChunk> {
         let (mut at, mut content) = (0, 0);
         while at < bytes.len() && self.state != State::Done {
-            match self.state {
-                State::Data(left) => {
-                    let n = (bytes.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
-                    if at != content {
-                        bytes.copy_within(at..at + n, content);
-                    }
-                    at += n;
-                    content += n;
-                    let left = left - n as u64;
-                    self.state = if left == 0 { State::DataEnd(0) } else { State::Data(left) };
+            let taken = self.step(&bytes[at..])?;
+            if taken.is_content {
+                if at != content {
+                    bytes.copy_within(at..at + taken.length, content);
                 }
-                State::DataEnd(0) if self.of_response && bytes[at] == b'\n' => {
-                    at += 1;
-                    self.state = State::Size;
-                }
-                State::DataEnd(seen) => {
-                    if bytes[at] != b"\r\n"[usize::from(seen)] {
-                        return Err(BadChunk("a chunk is longer than its size says"));
-                    }
-                    at += 1;
-                    self.state = if seen == 0 { State::DataEnd(1) } else { State::Size };
-                }
-                State::Size => at += self.line_byte(bytes[at], MOST_LINE_BYTES, Self::size_line)?,
-                State::Trailers => {
-                    at += self.line_byte(bytes[at], self.most_trailer_bytes, Self::trailer_line)?;
-                }
-                State::Done => {}
+                content += taken.length;
             }
+            at += taken.length;
         }
         Ok(Decoded { consumed: at, content, done: self.state == State::Done })
+    }
+
+    /// The same for one who only wants to know how far the body goes: everything stays where it is.
+    pub(crate) fn scan(&mut self, bytes: &[u8]) -> Result<Decoded, BadChunk> {
+        let (mut at, mut content) = (0, 0);
+        while at < bytes.len() && self.state != State::Done {
+            let taken = self.step(&bytes[at..])?;
+            content += if taken.is_content { taken.length } else { 0 };
+            at += taken.length;
+        }
+        Ok(Decoded { consumed: at, content, done: self.state == State::Done })
+    }
+
+    /// Takes what is at the front of `bytes`, of which there are some: content as far as it goes, or one byte of what is around it.
+    fn step(&mut self, bytes: &[u8]) -> Result<Taken, BadChunk> {
+        match self.state {
+            State::Data(left) => {
+                let length = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                let left = left - length as u64;
+                self.state = if left == 0 { State::DataEnd(0) } else { State::Data(left) };
+                return Ok(Taken { length, is_content: true });
+            }
+            State::DataEnd(0) if self.of_response && bytes[0] == b'\n' => self.state = State::Size,
+            State::DataEnd(seen) => {
+                if bytes[0] != b"\r\n"[usize::from(seen)] {
+                    return Err(BadChunk("a chunk is longer than its size says"));
+                }
+                self.state = if seen == 0 { State::DataEnd(1) } else { State::Size };
+            }
+            State::Size => self.line_byte(bytes[0], MOST_LINE_BYTES, Self::size_line)?,
+            State::Trailers => self.line_byte(bytes[0], self.most_trailer_bytes, Self::trailer_line)?,
+            State::Done => {}
+        }
+        Ok(Taken { length: 1, is_content: false })
     }
 
     /// The trailer fields of a complete body that may be passed on, as field lines.
@@ -122,13 +142,13 @@ impl Decoder {
         Ok(out)
     }
 
-    /// Takes one byte of a line; calls `end` with a line once it is complete. Returns 1.
+    /// Takes one byte of a line; calls `end` with a line once it is complete.
     fn line_byte(
         &mut self,
         byte: u8,
         most: usize,
         end: fn(&mut Self) -> Result<(), BadChunk>,
-    ) -> Result<usize, BadChunk> {
+    ) -> Result<(), BadChunk> {
         let after_return = self.line.last() == Some(&b'\r');
         match byte {
             b'\n' if !after_return && self.of_response => self.line.push(b'\r'),
@@ -142,10 +162,7 @@ impl Decoder {
             return Err(BadChunk("a chunk header or trailer section that is too long"));
         }
         self.line.push(byte);
-        if byte == b'\n' {
-            end(self)?;
-        }
-        Ok(1)
+        if byte == b'\n' { end(self) } else { Ok(()) }
     }
 
     fn size_line(&mut self) -> Result<(), BadChunk> {

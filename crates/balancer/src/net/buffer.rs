@@ -80,6 +80,12 @@ impl Buffer {
         }
     }
 
+    /// Uses up those bytes that stand between the first `kept` and what follows `end`.
+    pub(crate) fn cut_out(&mut self, kept: usize, end: usize) {
+        self.bytes.drain(self.start + kept..self.start + end);
+        self.consume(0);
+    }
+
     /// Gives the first `n` bytes away without copying them, if they fill at least half of the memory and the pool is one for that; what is
     /// behind them is used up, too. The memory is used again once all parts of what was given away are dropped.
     pub(crate) fn share(&mut self, n: usize) -> Option<Bytes> {
