@@ -51,7 +51,7 @@ impl Buffer {
     }
 
     /// Makes so much room, more than there is, until all that comes is used up: where so much may be held of `most_bytes` for all
-    /// clients. Whether it was made.
+    /// requests. Whether it was made.
     pub(crate) fn widen(&mut self, room_bytes: usize, held: &HeldMemory, most_bytes: usize) -> bool {
         let first = self.wide.is_none();
         let share = self.wide.get_or_insert_with(|| Box::new(held.share()));
