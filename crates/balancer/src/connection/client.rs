@@ -225,9 +225,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
             && length > most
         {
-            return self
-                .answer_by_route(&head, (RequestRefusal::BODY_TOO_LARGE, None), scratch, received)
-                .await;
+            return self.answer_by_route(&head, (RequestRefusal::TOO_LARGE, None), scratch, received).await;
         }
         if let Some(port) = self.accepted.way.redirect_port {
             return self.send_to_https(&head, port, scratch, received).await;

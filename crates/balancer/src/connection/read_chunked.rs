@@ -46,7 +46,7 @@ impl ChunkedScan {
         self.wire += step.consumed;
         self.content += step.content;
         if self.content as u64 > self.most_content {
-            return Err(NoBody::Refused(RequestRefusal::BODY_TOO_LARGE));
+            return Err(NoBody::Refused(RequestRefusal::TOO_LARGE));
         }
         Ok(step.done)
     }

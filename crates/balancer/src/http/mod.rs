@@ -68,7 +68,7 @@ pub(crate) struct RequestRefusal {
 impl RequestRefusal {
     pub(crate) const BODY_TOO_SLOW: Self = Self::of(408, "the request body took too long");
 
-    pub(crate) const BODY_TOO_LARGE: Self = Self::of(413, "the request's body is larger than allowed");
+    pub(crate) const TOO_LARGE: Self = Self::of(413, "the request's body is larger than allowed");
 
     pub(crate) const fn bad_request(why: &'static str) -> Self {
         Self::of(400, why)

@@ -127,7 +127,7 @@ async fn what_is_no_body_is_refused() {
     let wire = chunks(&[b'x'; 1000], 100, "0\r\n\r\n");
     assert_eq!(read(limit, &[&wire[..50], &wire[50..]]).await.0, Ok(Some(1000)));
     let wire = chunks(&[b'x'; 1001], 100, "100\r\n");
-    let too_large = Err(NoBody::Refused(RequestRefusal::BODY_TOO_LARGE));
+    let too_large = Err(NoBody::Refused(RequestRefusal::TOO_LARGE));
     assert_eq!(read(limit, &[&wire[..50], &wire[50..]]).await.0, too_large);
 }
 

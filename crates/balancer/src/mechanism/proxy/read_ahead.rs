@@ -89,7 +89,8 @@ impl<R: AsyncRead + Unpin> ReadAhead<'_, R> {
             match piece.poll_fill(cx, &mut self.from) {
                 Poll::Ready(Ok(read @ 1..)) => {
                     self.read_ms = Some(self.worker.deadlines.now_ms());
-                    missing_bytes = missing_bytes.map(|missing_bytes| missing_bytes.saturating_sub(read as u64));
+                    missing_bytes =
+                        missing_bytes.map(|missing_bytes| missing_bytes.saturating_sub(read as u64));
                 }
                 Poll::Ready(end) => self.end = Some(end.map(drop)),
                 Poll::Pending => break,
