@@ -24,12 +24,6 @@ enum State {
     Done,
 }
 
-/// What a step of a decoder took.
-struct Taken {
-    length: usize,
-    is_content: bool,
-}
-
 /// What [`Decoder::decode`] made of some bytes, or [`Decoder::scan`] found in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decoded {
@@ -68,14 +62,16 @@ impl Decoder {
     pub(crate) fn decode(&mut self, bytes: &mut [u8]) -> Result<Decoded, BadChunk> {
         let (mut at, mut content) = (0, 0);
         while at < bytes.len() && self.state != State::Done {
-            let taken = self.step(&bytes[at..])?;
-            if taken.is_content {
+            if let State::Data(left) = self.state {
+                let n = self.pass_content(left, bytes.len() - at);
                 if at != content {
-                    bytes.copy_within(at..at + taken.length, content);
+                    bytes.copy_within(at..at + n, content);
                 }
-                content += taken.length;
+                at += n;
+                content += n;
+            } else {
+                at += self.pass_frame(&bytes[at..])?;
             }
-            at += taken.length;
         }
         Ok(Decoded { consumed: at, content, done: self.state == State::Done })
     }
@@ -84,34 +80,42 @@ impl Decoder {
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Result<Decoded, BadChunk> {
         let (mut at, mut content) = (0, 0);
         while at < bytes.len() && self.state != State::Done {
-            let taken = self.step(&bytes[at..])?;
-            content += if taken.is_content { taken.length } else { 0 };
-            at += taken.length;
+            if let State::Data(left) = self.state {
+                let n = self.pass_content(left, bytes.len() - at);
+                at += n;
+                content += n;
+            } else {
+                at += self.pass_frame(&bytes[at..])?;
+            }
         }
         Ok(Decoded { consumed: at, content, done: self.state == State::Done })
     }
 
-    /// Takes what is at the front of `bytes`, of which there are some: content as far as it goes, or one byte of what is around it.
-    fn step(&mut self, bytes: &[u8]) -> Result<Taken, BadChunk> {
-        match self.state {
-            State::Data(left) => {
-                let length = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                let left = left - length as u64;
-                self.state = if left == 0 { State::DataEnd(0) } else { State::Data(left) };
-                return Ok(Taken { length, is_content: true });
-            }
-            State::DataEnd(0) if self.of_response && bytes[0] == b'\n' => self.state = State::Size,
-            State::DataEnd(seen) => {
-                if bytes[0] != b"\r\n"[usize::from(seen)] {
-                    return Err(BadChunk("a chunk is longer than its size says"));
+    /// Passes the content of a chunk, of which `left` bytes are to come and `there` have; how many it is.
+    fn pass_content(&mut self, left: u64, there: usize) -> usize {
+        let n = there.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let left = left - n as u64;
+        self.state = if left == 0 { State::DataEnd(0) } else { State::Data(left) };
+        n
+    }
+
+    /// Passes what stands around content, up to the next content or the body's end; how many bytes it is.
+    fn pass_frame(&mut self, bytes: &[u8]) -> Result<usize, BadChunk> {
+        for (at, &byte) in bytes.iter().enumerate() {
+            match self.state {
+                State::Data(_) | State::Done => return Ok(at),
+                State::DataEnd(0) if self.of_response && byte == b'\n' => self.state = State::Size,
+                State::DataEnd(seen) => {
+                    if byte != b"\r\n"[usize::from(seen)] {
+                        return Err(BadChunk("a chunk is longer than its size says"));
+                    }
+                    self.state = if seen == 0 { State::DataEnd(1) } else { State::Size };
                 }
-                self.state = if seen == 0 { State::DataEnd(1) } else { State::Size };
+                State::Size => self.line_byte(byte, MOST_LINE_BYTES, Self::size_line)?,
+                State::Trailers => self.line_byte(byte, self.most_trailer_bytes, Self::trailer_line)?,
             }
-            State::Size => self.line_byte(bytes[0], MOST_LINE_BYTES, Self::size_line)?,
-            State::Trailers => self.line_byte(bytes[0], self.most_trailer_bytes, Self::trailer_line)?,
-            State::Done => {}
         }
-        Ok(Taken { length: 1, is_content: false })
+        Ok(bytes.len())
     }
 
     /// The trailer fields of a complete body that may be passed on, as field lines.
@@ -143,6 +147,7 @@ impl Decoder {
     }
 
     /// Takes one byte of a line; calls `end` with a line once it is complete.
+    #[inline]
     fn line_byte(
         &mut self,
         byte: u8,
