@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 
-use super::read_body::{MayHold, NoBody, join_body, may_begin, read_body};
+use super::read_body::join_body;
 use super::read_head::read_head;
 use super::service::ConnectionService;
 use super::then::{GoesOn, Then};
 use crate::accepted::{Accepted, Start};
-use crate::account::{Account, End};
+use crate::account::Account;
 use crate::http::class;
 use crate::http::placed::mark_placed;
 use crate::http::request::{self as http_request, RequestHead};
@@ -21,9 +21,7 @@ use crate::http2;
 use crate::mechanism::carry::{ClientRequest, Mechanism};
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
-use crate::observe::CLIENT_GONE;
 use crate::rate_limit::client_address;
-use crate::refusal_reason::RefusalReason;
 use crate::request::{self, Ended};
 use crate::routing::Routing;
 use crate::sessions;
@@ -33,8 +31,6 @@ const PLACED: RequestRefusal = RequestRefusal::of(
     508,
     "the request was placed already: the address of a back-end leads to a front-end beside this one",
 );
-
-const BODY_TOO_LARGE: RequestRefusal = RequestRefusal::of(413, "the request's body is larger than allowed");
 
 pub(super) struct Client<'a, M, C: ClientIo> {
     pub(super) service: &'a ConnectionService<M>,
@@ -229,7 +225,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
             && length > most
         {
-            return self.answer_by_route(&head, (BODY_TOO_LARGE, None), scratch, received).await;
+            return self.answer_by_route(&head, (RequestRefusal::TOO_LARGE, None), scratch, received).await;
         }
         if let Some(port) = self.accepted.way.redirect_port {
             return self.send_to_https(&head, port, scratch, received).await;
@@ -276,7 +272,7 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
         received: Instant,
     ) -> Then<M::Parcel> {
         self.deadline.set_serving();
-        if let Some(then) = self.hold_body(&head, scratch, received).await {
+        if let Some(then) = self.hold_body(&mut head, scratch, received).await {
             return then;
         }
         if head.class.asks_body {
@@ -319,46 +315,6 @@ impl<'a, M: Mechanism, C: ClientIo> Client<'a, M, C> {
             Ended::Cut => Then::Cut,
             Ended::Leaves(parcel) => Then::Leave(parcel),
         }
-    }
-
-    /// Reads a body that may be held, or a part of it. Returns what happens otherwise when it does not come.
-    async fn hold_body(
-        &mut self,
-        head: &RequestHead,
-        scratch: &mut Scratch,
-        received: Instant,
-    ) -> Option<Then<M::Parcel>> {
-        let Framing::Length(length) = head.framing else { return None };
-        let length = usize::try_from(length).ok().filter(|_| !head.expects_continue)?;
-        let Self { service, config, .. } = self;
-        // A connection that moves to another machine does so with all that has been read of it.
-        let may_move = service.mechanism.moves_connections() && !self.stream.is_http2();
-        let most_bytes = if may_move { 0 } else { config.limits.held_bytes };
-        let may_hold = MayHold { memory: &service.worker.shared.held, most_bytes };
-        if !may_begin(&scratch.input, length, may_hold) {
-            return None;
-        }
-        let (input, timeout) = (&mut scratch.input, config.timeouts.body);
-        let read = read_body(self.stream, input, length, may_hold, &self.deadline, timeout).await;
-        let no_body = read.err()?;
-        let refusal = match no_body {
-            NoBody::Gone => None,
-            NoBody::TooSlow => Some(RequestRefusal::BODY_TOO_SLOW),
-            NoBody::MadeRoom => Some(RequestRefusal::BODY_TOO_SLOW.because(RefusalReason::MadeRoom)),
-            NoBody::Stopped => Some(request::STOPPING),
-        };
-        let (worker, client) = (&self.service.worker, &self.accepted.peer_text);
-        let line = Some(head.line.of(&scratch.head));
-        match no_body {
-            NoBody::MadeRoom => worker.count_made_room(client, line),
-            _ => worker.count_refusal(refusal.and_then(|refusal| refusal.reason), client, line),
-        }
-        let to_head = head.is_head;
-        let end =
-            refusal.map_or_else(|| End::unanswered(CLIENT_GONE), |refusal| End::refused(&refusal, to_head));
-        self.end(received, (head, &scratch.head[..]), end);
-        let Some(refusal) = refusal else { return Some(Then::Over) };
-        Some(self.write_refusal(refusal, None, to_head, false, &mut scratch.out).await)
     }
 
     /// Takes the class of a request from the GraphQL operation that its body names, if the body is here.

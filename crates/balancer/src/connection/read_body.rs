@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::http::Framing;
 use crate::http::request::RequestHead;
+use crate::http::{Framing, RequestRefusal};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
@@ -22,13 +22,15 @@ pub(super) enum NoBody {
     MadeRoom,
     /// The front-end does not wait any longer.
     Stopped,
+    /// What it sends is no body, or too large a one.
+    Refused(RequestRefusal),
 }
 
-/// What may be held for clients that send slowly.
+/// What may be held of requests whose clients send slowly.
 #[derive(Clone, Copy)]
 pub(super) struct MayHold<'a> {
     pub(super) memory: &'a HeldMemory,
-    /// For all clients.
+    /// For all requests.
     pub(super) most_bytes: usize,
 }
 
@@ -39,7 +41,12 @@ const FAST: Duration = Duration::from_millis(10);
 
 /// Whether reading of a body of so many bytes may begin, all of which are to be held.
 pub(super) fn may_begin(input: &Buffer, length: usize, may_hold: MayHold<'_>) -> bool {
-    length <= input.room() || length <= most_for_one(may_hold.most_bytes)
+    length <= most_held(input, may_hold)
+}
+
+/// How many bytes of one body may be held.
+pub(super) fn most_held(input: &Buffer, may_hold: MayHold<'_>) -> usize {
+    input.room().max(most_for_one(may_hold.most_bytes))
 }
 
 /// Reads until `input` starts with a body of this many bytes; or with a part of it, where no more may be held, or the client is fast:
@@ -55,48 +62,79 @@ pub(super) async fn read_body(
     if input.len() >= length {
         return Ok(());
     }
-    stream.acknowledge();
-    deadline.set_incomplete(true);
-    let read = read(stream, input, length, may_hold, deadline, timeout).await;
-    deadline.set_incomplete(false);
-    read
+    let is_large = length > input.room();
+    let mut reading = BodyReading::new(stream, deadline, is_large, timeout);
+    while input.len() < length && reading.more(input, length, may_hold).await? {}
+    Ok(())
 }
 
-async fn read(
-    stream: &mut impl ClientIo,
-    input: &mut Buffer,
-    length: usize,
-    may_hold: MayHold<'_>,
-    deadline: &Deadline,
+/// Reading a body piece by piece, while its client is waited for.
+pub(super) struct BodyReading<'a, C> {
+    stream: &'a mut C,
+    deadline: &'a Deadline,
+    /// It may be larger than the usual room.
+    is_large: bool,
+    /// When it began, for a large one that may come fast.
+    since: Option<Instant>,
+    began_ms: u64,
     timeout: Duration,
-) -> Result<(), NoBody> {
-    let MayHold { memory, most_bytes } = may_hold;
-    let began_ms = deadline.now_ms();
-    let is_large = length > input.room();
-    let mut since = is_large.then(Instant::now);
-    while input.len() < length {
-        if input.len() >= FIRST_ROOM_BYTES && since.take().is_some_and(|since| since.elapsed() <= FAST) {
-            return Ok(());
+    /// A client that is silent for so long waits for something itself.
+    pub(super) silence: Duration,
+}
+
+impl<'a, C: ClientIo> BodyReading<'a, C> {
+    pub(super) fn new(stream: &'a mut C, deadline: &'a Deadline, is_large: bool, timeout: Duration) -> Self {
+        stream.acknowledge();
+        deadline.set_incomplete(true);
+        let (since, began_ms) = (is_large.then(Instant::now), deadline.now_ms());
+        Self { stream, deadline, is_large, since, began_ms, timeout, silence: Duration::MAX }
+    }
+
+    /// Reads what comes next, of a body of which at most `most` bytes are to be held; false where it need not, or may not.
+    pub(super) async fn more(
+        &mut self,
+        input: &mut Buffer,
+        most: usize,
+        may_hold: MayHold<'_>,
+    ) -> Result<bool, NoBody> {
+        let is_fast = |since: Instant| since.elapsed() <= FAST;
+        if input.len() >= FIRST_ROOM_BYTES && self.since.take().is_some_and(is_fast) {
+            return Ok(false);
         }
-        let room_bytes = length.min(FIRST_ROOM_BYTES.max(2 * input.room()));
-        if input.len() == input.room() && !input.widen(room_bytes, memory, most_bytes) {
-            return Ok(());
+        if input.len() == input.room() {
+            let room_bytes = most.min(FIRST_ROOM_BYTES.max(2 * input.room()));
+            if room_bytes <= input.room() || !input.widen(room_bytes, may_hold.memory, may_hold.most_bytes) {
+                return Ok(false);
+            }
         }
-        let pace = Pace::default().after(deadline.now_ms().saturating_sub(began_ms));
-        deadline.set(pace.next(timeout, input.len() as u64));
-        match deadline.guard(|cx| input.poll_fill(cx, stream)).await {
+        let pace = Pace::default().after(self.deadline.now_ms().saturating_sub(self.began_ms));
+        let patience = pace.next(self.timeout, input.len() as u64);
+        self.deadline.set(patience.min(self.silence));
+        let Self { stream, deadline, .. } = self;
+        match deadline.guard(|cx| input.poll_fill(cx, *stream)).await {
             // A stream that ends makes no room.
-            Ok(Ok(1..)) if is_large && stream.is_http2() => deadline.set_incomplete(false),
+            Ok(Ok(1..)) if self.is_large && self.stream.is_http2() => self.deadline.set_incomplete(false),
             // It takes its time; only while nothing comes may it have to make room for others.
-            Ok(Ok(1..)) if is_large => deadline.set_incomplete_anew(),
+            Ok(Ok(1..)) if self.is_large => self.deadline.set_incomplete_anew(),
             Ok(Ok(1..)) => {}
+            Err(Fired::TimedOut) if self.silence < patience => {
+                // What follows has the whole time again.
+                self.deadline.set(self.timeout);
+                return Ok(false);
+            }
             Err(Fired::TimedOut) => return Err(NoBody::TooSlow),
             Err(Fired::MadeRoom) => return Err(NoBody::MadeRoom),
             Err(Fired::Stopped) => return Err(NoBody::Stopped),
             _ => return Err(NoBody::Gone),
         }
+        Ok(true)
     }
-    Ok(())
+}
+
+impl<C> Drop for BodyReading<'_, C> {
+    fn drop(&mut self) {
+        self.deadline.set_incomplete(false);
+    }
 }
 
 /// A small body that has arrived with its head goes to the back-end in one piece with it.

@@ -37,13 +37,13 @@ use crate::shared::FrontEndShared;
 use crate::worker::Worker;
 
 /// A stream in memory, as a client's connection and as one to a back-end.
-struct Memory {
+pub(super) struct Memory {
     stream: DuplexStream,
     reset: bool,
 }
 
 impl Memory {
-    fn pair() -> (Self, DuplexStream) {
+    pub(super) fn pair() -> (Self, DuplexStream) {
         let (stream, other) = tokio::io::duplex(512);
         (Self { stream, reset: false }, other)
     }

@@ -32,6 +32,21 @@ fn decoded(
     Some((content, used, done, trailers))
 }
 
+/// How much content such a body has for one who only follows it, bytes used, and whether it is whole.
+fn scanned(wire: &[u8], piece: usize) -> Option<(usize, usize, bool)> {
+    let mut decoder = Decoder::new(MOST_TRAILER_BYTES, 32);
+    let (mut content, mut used, mut done) = (0, 0, false);
+    for piece in wire.chunks(piece) {
+        let step = decoder.scan(piece).ok()?;
+        (content, used, done) = (content + step.content, used + step.consumed, step.done);
+        if done {
+            decoder.trailers().ok()?;
+            break;
+        }
+    }
+    Some((content, used, done))
+}
+
 /// A body is the same in whichever pieces it comes, and the same once it is written anew.
 pub(super) fn chunked(bytes: &[u8]) {
     let Some((&[piece], wire)) = bytes.split_first_chunk::<1>() else { return };
@@ -40,6 +55,10 @@ pub(super) fn chunked(bytes: &[u8]) {
     let whole = decoded(wire, wire.len().max(1), Decoder::of_response);
     assert_eq!(decoded(wire, usize::from(piece) + 1, Decoder::of_response), whole);
     assert!(strict.is_none() || strict == whole, "what is strict is the same for all");
+    assert_eq!(
+        scanned(wire, usize::from(piece) + 1),
+        strict.map(|(content, used, done, _)| (content.len(), used, done))
+    );
     let Some((content, used, true, trailers)) = whole else { return };
     assert!(content.len() < used);
     let mut again = Vec::new();

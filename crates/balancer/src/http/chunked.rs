@@ -1,4 +1,4 @@
-//! The chunked transfer coding (RFC 9112, section 7.1), decoded in place; strictly, unless a back-end sends it.
+//! The chunked transfer coding (RFC 9112, section 7.1), followed, or decoded in place; strictly, unless a back-end sends it.
 
 use super::fields::{Field, classify, is_token_byte, push, trim};
 
@@ -24,12 +24,12 @@ enum State {
     Done,
 }
 
-/// What [`Decoder::decode`] made of some bytes.
+/// What [`Decoder::decode`] made of some bytes, or [`Decoder::scan`] found in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decoded {
     /// Bytes used up.
     pub(crate) consumed: usize,
-    /// Bytes of content, now at the front.
+    /// Bytes of content: now at the front, if they were decoded.
     pub(crate) content: usize,
     /// Whether the body is complete.
     pub(crate) done: bool,
@@ -62,36 +62,60 @@ impl Decoder {
     pub(crate) fn decode(&mut self, bytes: &mut [u8]) -> Result<Decoded, BadChunk> {
         let (mut at, mut content) = (0, 0);
         while at < bytes.len() && self.state != State::Done {
-            match self.state {
-                State::Data(left) => {
-                    let n = (bytes.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
-                    if at != content {
-                        bytes.copy_within(at..at + n, content);
-                    }
-                    at += n;
-                    content += n;
-                    let left = left - n as u64;
-                    self.state = if left == 0 { State::DataEnd(0) } else { State::Data(left) };
+            if let State::Data(left) = self.state {
+                let n = self.pass_content(left, bytes.len() - at);
+                if at != content {
+                    bytes.copy_within(at..at + n, content);
                 }
-                State::DataEnd(0) if self.of_response && bytes[at] == b'\n' => {
-                    at += 1;
-                    self.state = State::Size;
-                }
-                State::DataEnd(seen) => {
-                    if bytes[at] != b"\r\n"[usize::from(seen)] {
-                        return Err(BadChunk("a chunk is longer than its size says"));
-                    }
-                    at += 1;
-                    self.state = if seen == 0 { State::DataEnd(1) } else { State::Size };
-                }
-                State::Size => at += self.line_byte(bytes[at], MOST_LINE_BYTES, Self::size_line)?,
-                State::Trailers => {
-                    at += self.line_byte(bytes[at], self.most_trailer_bytes, Self::trailer_line)?;
-                }
-                State::Done => {}
+                at += n;
+                content += n;
+            } else {
+                at += self.pass_frame(&bytes[at..])?;
             }
         }
         Ok(Decoded { consumed: at, content, done: self.state == State::Done })
+    }
+
+    /// The same for one who only wants to know how far the body goes: everything stays where it is.
+    pub(crate) fn scan(&mut self, bytes: &[u8]) -> Result<Decoded, BadChunk> {
+        let (mut at, mut content) = (0, 0);
+        while at < bytes.len() && self.state != State::Done {
+            if let State::Data(left) = self.state {
+                let n = self.pass_content(left, bytes.len() - at);
+                at += n;
+                content += n;
+            } else {
+                at += self.pass_frame(&bytes[at..])?;
+            }
+        }
+        Ok(Decoded { consumed: at, content, done: self.state == State::Done })
+    }
+
+    /// Passes the content of a chunk, of which `left` bytes are to come and `there` have; how many it is.
+    fn pass_content(&mut self, left: u64, there: usize) -> usize {
+        let n = there.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let left = left - n as u64;
+        self.state = if left == 0 { State::DataEnd(0) } else { State::Data(left) };
+        n
+    }
+
+    /// Passes what stands around content, up to the next content or the body's end; how many bytes it is.
+    fn pass_frame(&mut self, bytes: &[u8]) -> Result<usize, BadChunk> {
+        for (at, &byte) in bytes.iter().enumerate() {
+            match self.state {
+                State::Data(_) | State::Done => return Ok(at),
+                State::DataEnd(0) if self.of_response && byte == b'\n' => self.state = State::Size,
+                State::DataEnd(seen) => {
+                    if byte != b"\r\n"[usize::from(seen)] {
+                        return Err(BadChunk("a chunk is longer than its size says"));
+                    }
+                    self.state = if seen == 0 { State::DataEnd(1) } else { State::Size };
+                }
+                State::Size => self.line_byte(byte, MOST_LINE_BYTES, Self::size_line)?,
+                State::Trailers => self.line_byte(byte, self.most_trailer_bytes, Self::trailer_line)?,
+            }
+        }
+        Ok(bytes.len())
     }
 
     /// The trailer fields of a complete body that may be passed on, as field lines.
@@ -122,13 +146,14 @@ impl Decoder {
         Ok(out)
     }
 
-    /// Takes one byte of a line; calls `end` with a line once it is complete. Returns 1.
+    /// Takes one byte of a line; calls `end` with a line once it is complete.
+    #[inline]
     fn line_byte(
         &mut self,
         byte: u8,
         most: usize,
         end: fn(&mut Self) -> Result<(), BadChunk>,
-    ) -> Result<usize, BadChunk> {
+    ) -> Result<(), BadChunk> {
         let after_return = self.line.last() == Some(&b'\r');
         match byte {
             b'\n' if !after_return && self.of_response => self.line.push(b'\r'),
@@ -142,10 +167,7 @@ impl Decoder {
             return Err(BadChunk("a chunk header or trailer section that is too long"));
         }
         self.line.push(byte);
-        if byte == b'\n' {
-            end(self)?;
-        }
-        Ok(1)
+        if byte == b'\n' { end(self) } else { Ok(()) }
     }
 
     fn size_line(&mut self) -> Result<(), BadChunk> {

@@ -17,6 +17,7 @@ pub(crate) mod key;
 pub(crate) mod mended;
 pub(crate) mod operation;
 pub(crate) mod placed;
+pub(crate) mod reframed;
 pub(crate) mod request;
 mod request_context;
 mod request_line;
@@ -66,6 +67,8 @@ pub(crate) struct RequestRefusal {
 
 impl RequestRefusal {
     pub(crate) const BODY_TOO_SLOW: Self = Self::of(408, "the request body took too long");
+
+    pub(crate) const TOO_LARGE: Self = Self::of(413, "the request's body is larger than allowed");
 
     pub(crate) const fn bad_request(why: &'static str) -> Self {
         Self::of(400, why)

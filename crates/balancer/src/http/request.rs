@@ -361,14 +361,17 @@ fn write_fields(
     }
 }
 
-fn write_framing(head: &RequestHead, method: &[u8], out: &mut Vec<u8>) {
+/// How a back-end is told that a body comes in chunks.
+pub(super) const CHUNKED_LINE: &[u8] = b"Transfer-Encoding: chunked\r\n";
+
+pub(super) fn write_framing(head: &RequestHead, method: &[u8], out: &mut Vec<u8>) {
     match head.framing {
         Framing::Length(length) => {
             out.extend_from_slice(b"Content-Length: ");
             push_number(out, length);
             out.extend_from_slice(b"\r\n");
         }
-        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Framing::Chunked => out.extend_from_slice(CHUNKED_LINE),
         // RFC 9110, section 8.6: methods that expect content say that there is none.
         Framing::None if matches!(method, b"POST" | b"PUT" | b"PATCH") => {
             out.extend_from_slice(b"Content-Length: 0\r\n");

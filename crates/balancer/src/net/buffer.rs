@@ -51,7 +51,7 @@ impl Buffer {
     }
 
     /// Makes so much room, more than there is, until all that comes is used up: where so much may be held of `most_bytes` for all
-    /// clients. Whether it was made.
+    /// requests. Whether it was made.
     pub(crate) fn widen(&mut self, room_bytes: usize, held: &HeldMemory, most_bytes: usize) -> bool {
         let first = self.wide.is_none();
         let share = self.wide.get_or_insert_with(|| Box::new(held.share()));
@@ -78,6 +78,12 @@ impl Buffer {
             self.give_back();
             self.wide = None;
         }
+    }
+
+    /// Uses up those bytes that stand between the first `kept` and what follows `end`.
+    pub(crate) fn cut_out(&mut self, kept: usize, end: usize) {
+        self.bytes.drain(self.start + kept..self.start + end);
+        self.consume(0);
     }
 
     /// Gives the first `n` bytes away without copying them, if they fill at least half of the memory and the pool is one for that; what is

@@ -60,12 +60,10 @@ fn bodies_arrive_byte_for_byte() {
             let response = client.response("POST");
             assert!(response.body == body, "{size} {chunked}: answered {}", response.body.len());
             let got = origin.take();
-            assert!(
-                got.len() == 1
-                    && got[0].body == body
-                    && got[0].chunked == chunked
-                    && got[0].target() == "/up"
-            );
+            assert!(got.len() == 1 && got[0].body == body && got[0].target() == "/up");
+            // One that is held until it is whole says its length.
+            let may_say_length = !chunked || trailers.is_empty() && size < 1 << 20;
+            assert!(if got[0].chunked { chunked } else { may_say_length }, "{size} {chunked}");
             let expected: &[(&str, &str)] =
                 if trailers.is_empty() { &[] } else { &[("X-Sum", "1"), ("X-More", "2")] };
             let trailers: Vec<_> = got[0].trailers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -208,8 +206,10 @@ fn what_was_cut_off_never_arrives_as_complete() {
     }
     front_end.assert_idle();
     assert_eq!(origin.take(), []);
-    // Each of them cut the connection to the back-end, but for the three whose bodies are waited for: these went nowhere.
-    assert_eq!(origin.unfinished().len(), 3 * (cases.len() - 3));
+    // Three went nowhere: their bodies are waited for. Another one cut the connection to the back-end each time, and the chunked ones
+    // where they had been silent before.
+    let chunked = cases.len() - 4;
+    assert!((3 + chunked..=3 + 3 * chunked).contains(&origin.unfinished().len()));
 }
 
 #[test]
@@ -244,19 +244,24 @@ fn bodies_beyond_the_limit() {
 fn a_bad_chunk_in_the_middle() {
     let origin = Origin::echo();
     let front_end = FrontEnd::new(&[origin.address], "");
-    for bad in ["zz\r\n", "5\r\nhelloX", "5\n", "5;\r\n", "0\r\nContent-Length: 1\r\n\r\n"] {
-        let mut client = front_end.client();
-        client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n8000\r\n");
-        client.send(noise(0x8000, 1));
-        pace(Duration::from_millis(5), Why::Pieces);
-        client.send(format!("\r\n{bad}"));
-        client.send("0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
-        let (answer, _) = client.rest();
-        assert_eq!(statuses(&answer, &["POST"]), [400], "{bad:?}");
+    // The larger ones have been passed on in part.
+    for size in [0x8000, 0x20_0000] {
+        for bad in ["zz\r\n", "5\r\nhelloX", "5\n", "5;\r\n", "0\r\nContent-Length: 1\r\n\r\n"] {
+            let mut client = front_end.client();
+            client.send(format!(
+                "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{size:x}\r\n"
+            ));
+            client.send(noise(size, 1));
+            pace(Duration::from_millis(5), Why::Pieces);
+            client.send(format!("\r\n{bad}"));
+            client.send("0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
+            let (answer, _) = client.rest();
+            assert_eq!(statuses(&answer, &["POST"]), [400], "{bad:?}");
+        }
     }
     front_end.assert_idle();
     assert_eq!(origin.take(), []);
-    assert_eq!(origin.unfinished().len(), 5);
+    assert!((5..=10).contains(&origin.unfinished().len()));
 }
 
 #[test]

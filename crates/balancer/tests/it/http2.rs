@@ -176,8 +176,10 @@ fn bodies_pass_both_ways_beside_one_another() {
         }
     });
     origin.assert_clean();
-    let trailers = origin.take().iter().filter(|request| !request.trailers.is_empty()).count();
-    assert_eq!(trailers, 6);
+    let seen = origin.take();
+    let trailers = seen.iter().filter(|request| !request.trailers.is_empty()).count();
+    // What says no length goes on as it comes: it may be a stream of messages both ways.
+    assert_eq!((trailers, seen.iter().filter(|request| request.chunked).count()), (6, 10));
 }
 
 #[test]

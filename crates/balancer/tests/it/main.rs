@@ -5,6 +5,7 @@ mod admin;
 mod admission;
 mod bodies;
 mod broken;
+mod chunked_uploads;
 mod closing_soon;
 mod common;
 mod compression;

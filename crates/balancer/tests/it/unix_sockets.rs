@@ -192,7 +192,7 @@ fn it_is_told_whose_connection_it_is() {
     assert_eq!((told.len(), origin.connections()), (2, 2));
     for (client, line) in [one, other].iter().zip(told) {
         let (from, to) = (client.stream.local_addr().unwrap(), front_end.address(0));
-        assert_eq!(line, format!("PROXY TCP4 127.0.0.1 127.0.0.1 {} {}\r\n", from.port(), to.port()));
+        assert_eq!(line, format!("PROXY TCP4 127.0.0.1 127.0.0.1 {} {}", from.port(), to.port()));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::worker::Worker;
 pub(super) struct ReadAhead<'a, R> {
     from: R,
     worker: &'a Worker,
-    /// How much may be held, for all clients.
+    /// How much may be held, for all requests.
     most_bytes: usize,
     /// What has been read ahead; none of them is empty.
     pieces: VecDeque<Buffer>,
@@ -75,13 +75,12 @@ impl<R: AsyncRead + Unpin> ReadAhead<'_, R> {
     pub(super) fn poll_ahead(&mut self, cx: &mut Context<'_>, left_bytes: Option<u64>) -> bool {
         // Those that may be endless leave room to the others.
         let most_bytes = if left_bytes.is_some() { self.most_bytes } else { self.most_bytes / 2 };
-        let left_bytes = left_bytes.unwrap_or(u64::MAX);
-        if left_bytes > most_for_one(self.most_bytes) as u64 && left_bytes < u64::MAX {
+        if left_bytes.is_some_and(|left_bytes| left_bytes > most_for_one(self.most_bytes) as u64) {
             return false;
         }
         let there: usize = self.pieces.iter().map(Buffer::len).sum();
-        let mut missing_bytes = left_bytes.saturating_sub(there as u64);
-        while missing_bytes > 0 && self.end.is_none() {
+        let mut missing_bytes = left_bytes.map(|left_bytes| left_bytes.saturating_sub(there as u64));
+        while missing_bytes != Some(0) && self.end.is_none() {
             let has_room = self.pieces.back().is_some_and(|piece| piece.len() < piece.room());
             if !has_room && !self.add_piece(most_bytes) {
                 break;
@@ -90,14 +89,15 @@ impl<R: AsyncRead + Unpin> ReadAhead<'_, R> {
             match piece.poll_fill(cx, &mut self.from) {
                 Poll::Ready(Ok(read @ 1..)) => {
                     self.read_ms = Some(self.worker.deadlines.now_ms());
-                    missing_bytes = missing_bytes.saturating_sub(read as u64);
+                    missing_bytes =
+                        missing_bytes.map(|missing_bytes| missing_bytes.saturating_sub(read as u64));
                 }
                 Poll::Ready(end) => self.end = Some(end.map(drop)),
                 Poll::Pending => break,
             }
         }
         self.remove_empty();
-        missing_bytes == 0 || self.end.is_some()
+        missing_bytes == Some(0) || self.end.is_some()
     }
 }
 

@@ -228,8 +228,7 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
     fn count(&mut self, content: usize) -> Result<(), RequestRefusal> {
         self.content_bytes += content as u64;
         let left = self.allowed_bytes.checked_sub(content as u64);
-        self.allowed_bytes =
-            left.ok_or(RequestRefusal::of(413, "the request's body is larger than allowed"))?;
+        self.allowed_bytes = left.ok_or(RequestRefusal::TOO_LARGE)?;
         Ok(())
     }
 }

@@ -45,7 +45,7 @@ fn counted_once_each() {
     assert_eq!(m.get("plimsoll_connections_accepted_total"), 3.0);
     assert!(m.get("plimsoll_connections_open") >= 2.0);
     let opened = m.sum("plimsoll_backend_connections_opened_total", "");
-    let seen = origins.iter().map(Origin::connections).sum::<usize>();
+    let seen = origins.iter().map(|origin| origin.connections()).sum::<usize>();
     assert_eq!(opened, seen as f64);
     assert_eq!(m.sum("plimsoll_backend_connections_open", ""), opened);
     assert_eq!(m.sum("plimsoll_backend_failures_total", ""), 0.0);

@@ -1,12 +1,14 @@
 //! A back-end on a bare socket: it keeps the exact bytes that it gets and answers what it is told to.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
+use socket2::{SockAddr, Socket, Type};
 
 use super::strict::{self, Message};
 
@@ -21,9 +23,15 @@ struct Seen {
     unfinished: Vec<Vec<u8>>,
 }
 
-/// An origin; ends with the test.
+/// An origin over TCP; ends with the test.
 pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
+    server: OriginServer,
+}
+
+/// An origin on a socket of any kind, without its address.
+pub(crate) struct OriginServer {
+    local: SockAddr,
     seen: Arc<Mutex<Seen>>,
     stop: Arc<AtomicBool>,
     /// Connections open now.
@@ -32,7 +40,7 @@ pub(crate) struct Origin {
 
 /// One connection of an origin.
 pub(crate) struct Conn {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Socket,
     buffer: Vec<u8>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -45,36 +53,8 @@ impl Origin {
 
     pub(crate) fn scripted_at(address: &str, serve: impl Fn(&mut Conn) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(address).unwrap();
-        let origin = Self {
-            address: listener.local_addr().unwrap(),
-            seen: Arc::default(),
-            stop: Arc::default(),
-            open: Arc::default(),
-        };
-        let (seen, stop) = (Arc::clone(&origin.seen), Arc::clone(&origin.stop));
-        let open = Arc::clone(&origin.open);
-        let serve = Arc::new(serve);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if stop.load(Ordering::SeqCst) {
-                    return;
-                }
-                let Ok(stream) = stream else { return };
-                stream.set_nodelay(true).unwrap();
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                stream.set_write_timeout(Some(PATIENCE)).unwrap();
-                seen.lock().unwrap().connections += 1;
-                open.fetch_add(1, Ordering::SeqCst);
-                let mut conn = Conn { stream, buffer: Vec::new(), seen: Arc::clone(&seen) };
-                let (serve, open) = (Arc::clone(&serve), Arc::clone(&open));
-                std::thread::spawn(move || {
-                    serve(&mut conn);
-                    conn.end();
-                    open.fetch_sub(1, Ordering::SeqCst);
-                });
-            }
-        });
-        origin
+        let address = listener.local_addr().unwrap();
+        Self { address, server: OriginServer::on(listener.into(), serve) }
     }
 
     /// An origin that answers each request with what `answer` makes of it, and keeps its connections.
@@ -89,6 +69,61 @@ impl Origin {
     /// An origin that answers 200 with the request's first line and body.
     pub(crate) fn echo() -> Self {
         Self::answering(echo)
+    }
+}
+
+impl Deref for Origin {
+    type Target = OriginServer;
+
+    fn deref(&self) -> &OriginServer {
+        &self.server
+    }
+}
+
+impl OriginServer {
+    /// Leaves each connection to this listener to `serve`, in a thread of its own.
+    pub(crate) fn on(listener: Socket, serve: impl Fn(&mut Conn) + Send + Sync + 'static) -> Self {
+        let server = Self {
+            local: listener.local_addr().unwrap(),
+            seen: Arc::default(),
+            stop: Arc::default(),
+            open: Arc::default(),
+        };
+        let (seen, stop) = (Arc::clone(&server.seen), Arc::clone(&server.stop));
+        let open = Arc::clone(&server.open);
+        let serve = Arc::new(serve);
+        std::thread::spawn(move || {
+            loop {
+                let accepted = listener.accept();
+                if stop.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Ok((stream, from)) = accepted else { return };
+                if from.is_ipv4() || from.is_ipv6() {
+                    stream.set_tcp_nodelay(true).unwrap();
+                }
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream.set_write_timeout(Some(PATIENCE)).unwrap();
+                seen.lock().unwrap().connections += 1;
+                open.fetch_add(1, Ordering::SeqCst);
+                let mut conn = Conn { stream, buffer: Vec::new(), seen: Arc::clone(&seen) };
+                let (serve, open) = (Arc::clone(&serve), Arc::clone(&open));
+                std::thread::spawn(move || {
+                    serve(&mut conn);
+                    conn.end();
+                    open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        server
+    }
+
+    /// Accepts no more connections. Those that wait are lost.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // The thread that accepts sees this, and closes the socket.
+        let waker = Socket::new(self.local.domain(), Type::STREAM, None).unwrap();
+        drop(waker.connect(&self.local));
     }
 
     /// The requests that came to their end, in the order in which they did; forgets them.
@@ -133,10 +168,9 @@ impl Origin {
     }
 }
 
-impl Drop for Origin {
+impl Drop for OriginServer {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        drop(TcpStream::connect(self.address));
+        self.stop();
         if !std::thread::panicking() {
             self.assert_clean();
         }
@@ -215,7 +249,7 @@ impl Conn {
 
     /// Resets the connection.
     pub(crate) fn reset(&mut self) {
-        socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
+        self.stream.set_linger(Some(Duration::ZERO)).unwrap();
     }
 
     fn end(&mut self) {
@@ -224,7 +258,7 @@ impl Conn {
             self.seen.lock().unwrap().unfinished.push(unfinished);
         }
         // With SO_LINGER of 0 closing resets; a shutdown before would not.
-        if socket2::SockRef::from(&self.stream).linger().ok().flatten().is_none() {
+        if self.stream.linger().ok().flatten().is_none() {
             drop(self.stream.shutdown(Shutdown::Both));
         }
     }
