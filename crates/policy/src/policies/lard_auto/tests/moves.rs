@@ -109,6 +109,10 @@ fn where_requests_stand_in_line_a_new_target_keeps_away_from_a_large_document() 
             let took_ns = HIT.as_nanos() as f64 + content * each_content.as_nanos() as f64;
             bench.policy.costs.work.add(Queue { requests: 1.0, reads: 0.0, content }, took_ns);
         }
+        for _ in 0..1000 {
+            bench.policy.costs.content.begin(TargetId(9), BackendId(0), Some(1_000), 0.0);
+            bench.policy.costs.content.end(TargetId(9), BackendId(0));
+        }
         // One large document here, two small ones there.
         let (large, small) = (BackendId(0), BackendId(1));
         for (b, size_bytes) in [(large, 100_000), (small, 1_000), (small, 1_000)] {
