@@ -74,8 +74,8 @@ pub(super) struct BodyReading<'a, C> {
     deadline: &'a Deadline,
     /// It may be larger than the usual room.
     is_large: bool,
-    /// When it began, for a large one that may come fast.
-    since: Option<Instant>,
+    /// When it began, where it may be large, and need not be held if it comes fast.
+    pub(super) since: Option<Instant>,
     began_ms: u64,
     timeout: Duration,
     /// A client that is silent for so long waits for something itself.

@@ -64,7 +64,7 @@ fn refused(bad: BadChunk) -> NoBody {
 }
 
 /// Reads until `input` starts with a whole chunked body. `None` where it is passed on in chunks, as far as it has come: no more may be
-/// held, it has trailer fields, or the client is fast, or silent.
+/// held, it has trailer fields, or the client is silent.
 pub(super) async fn read_chunked(
     stream: &mut impl ClientIo,
     input: &mut Buffer,
@@ -77,6 +77,8 @@ pub(super) async fn read_chunked(
     if !scan.look(input.data())? {
         let most = most_held(input, may_hold);
         let mut reading = BodyReading::new(stream, deadline, true, timeout);
+        // However fast it comes: whether a back-end gets chunks must not depend on that.
+        reading.since = None;
         // A client that is silent is heard by the back-end before it has been waited for too long.
         reading.silence = SILENCE.min(timeout / 2);
         loop {

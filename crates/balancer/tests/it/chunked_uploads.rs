@@ -30,6 +30,8 @@ fn a_whole_body_says_its_length() {
         ("POST", &b""[..], Some("0")),
         ("POST", b"hello", Some("5")),
         ("PUT", &noise(5000, 1), Some("5000")),
+        // However fast it comes.
+        ("POST", &noise(600_000, 2), Some("600000")),
         ("GET", b"", None),
         ("GET", b"asked", Some("5")),
         ("DELETE", b"", None),
