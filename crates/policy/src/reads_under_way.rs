@@ -114,6 +114,15 @@ impl ReadsUnderWay {
         }
     }
 
+    /// Another back-end has the index of `b` from now on: of reads that are still under way at the one before it nobody hears.
+    pub(crate) fn forget(&mut self, b: BackendId) {
+        let Some(of) = self.by_backend.get_mut(b.index()).map(std::mem::take) else { return };
+        self.reads.retain(|&(_, at), _| at != b);
+        self.expected = if self.reads.is_empty() { 0.0 } else { self.expected - of.expected };
+        self.joined -= u64::from(of.joined);
+        self.update_spare(b);
+    }
+
     /// A request for `target` that was assigned at `began` has ended at `b`: the read that was for it, if any.
     pub(crate) fn end(&mut self, target: TargetId, b: BackendId, began: Time) -> Option<Read> {
         if self.by_backend.get(b.index()).is_none_or(|of| of.entries == 0) {
@@ -147,10 +156,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_ends_with_the_request_that_it_is_for() {
+    fn who_has_the_index_next_reads_nothing() {
         let mut reads = ReadsUnderWay::default();
         let (target, b, at) = (TargetId(7), BackendId(2), Time::from_nanos(5));
-        let read = Read {
+        reads.begin(target, b, read_at(at));
+        reads.join(target, b);
+        reads.forget(b);
+        reads.forget(BackendId(9));
+        assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), ((0.0, 0.0), 0.0, None));
+        assert_eq!((reads.end(target, b, at), reads.most_waiting()), (None, 0.0));
+    }
+
+    fn read_at(at: Time) -> Read {
+        Read {
             at,
             queue_position: 1.0,
             position: 1.0,
@@ -159,7 +177,14 @@ mod tests {
             is_small: true,
             likelihood: 0.5,
             joined: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn a_read_ends_with_the_request_that_it_is_for() {
+        let mut reads = ReadsUnderWay::default();
+        let (target, b, at) = (TargetId(7), BackendId(2), Time::from_nanos(5));
+        let read = read_at(at);
         reads.begin(target, b, read);
         reads.begin(target, b, Read { at: Time::from_nanos(6), ..read });
         assert_eq!((reads.at(b), reads.waiting(), reads.get(target, b)), ((0.5, 0.5), 0.5, Some(&read)));

@@ -78,8 +78,8 @@ pub(super) struct BodyReading<'a, C> {
     pub(super) since: Option<Instant>,
     began_ms: u64,
     timeout: Duration,
-    /// A client that is silent for so long waits for something itself.
-    pub(super) silence: Duration,
+    /// What has come of a body whose client is silent for so long, or sends too slowly, goes on.
+    pub(super) silence: Option<Duration>,
 }
 
 impl<'a, C: ClientIo> BodyReading<'a, C> {
@@ -87,7 +87,12 @@ impl<'a, C: ClientIo> BodyReading<'a, C> {
         stream.acknowledge();
         deadline.set_incomplete(true);
         let (since, began_ms) = (is_large.then(Instant::now), deadline.now_ms());
-        Self { stream, deadline, is_large, since, began_ms, timeout, silence: Duration::MAX }
+        Self { stream, deadline, is_large, since, began_ms, timeout, silence: None }
+    }
+
+    /// How long it has been read.
+    pub(super) fn time(&self) -> Duration {
+        Duration::from_millis(self.deadline.now_ms().saturating_sub(self.began_ms))
     }
 
     /// Reads what comes next, of a body of which at most `most` bytes are to be held; false where it need not, or may not.
@@ -107,9 +112,9 @@ impl<'a, C: ClientIo> BodyReading<'a, C> {
                 return Ok(false);
             }
         }
-        let pace = Pace::default().after(self.deadline.now_ms().saturating_sub(self.began_ms));
+        let pace = Pace::default().after(self.time().as_millis() as u64);
         let patience = pace.next(self.timeout, input.len() as u64);
-        self.deadline.set(patience.min(self.silence));
+        self.deadline.set(self.silence.map_or(patience, |silence| patience.min(silence)));
         let Self { stream, deadline, .. } = self;
         match deadline.guard(|cx| input.poll_fill(cx, *stream)).await {
             // A stream that ends makes no room.
@@ -117,7 +122,7 @@ impl<'a, C: ClientIo> BodyReading<'a, C> {
             // It takes its time; only while nothing comes may it have to make room for others.
             Ok(Ok(1..)) if self.is_large => self.deadline.set_incomplete_anew(),
             Ok(Ok(1..)) => {}
-            Err(Fired::TimedOut) if self.silence < patience => {
+            Err(Fired::TimedOut) if self.silence.is_some() => {
                 // What follows has the whole time again.
                 self.deadline.set(self.timeout);
                 return Ok(false);

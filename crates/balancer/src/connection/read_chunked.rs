@@ -16,6 +16,8 @@ use crate::net::halves::ClientIo;
 
 /// A client that sends nothing for so long may wait for a word of the back-end before it goes on.
 const SILENCE: Duration = Duration::from_secs(1);
+/// And what takes longer than this may have no end: a stream of events or of sound.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// A chunked body that is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +66,7 @@ fn refused(bad: BadChunk) -> NoBody {
 }
 
 /// Reads until `input` starts with a whole chunked body. `None` where it is passed on in chunks, as far as it has come: no more may be
-/// held, it has trailer fields, or the client is silent.
+/// held, it has trailer fields, the client is silent or too slow, or it takes too long.
 pub(super) async fn read_chunked(
     stream: &mut impl ClientIo,
     input: &mut Buffer,
@@ -80,9 +82,9 @@ pub(super) async fn read_chunked(
         // However fast it comes: whether a back-end gets chunks must not depend on that.
         reading.since = None;
         // A client that is silent is heard by the back-end before it has been waited for too long.
-        reading.silence = SILENCE.min(timeout / 2);
+        reading.silence = Some(SILENCE.min(timeout / 2));
         loop {
-            if !reading.more(input, most, may_hold).await? {
+            if reading.time() > LONGEST || !reading.more(input, most, may_hold).await? {
                 return Ok(None);
             }
             if scan.look(input.data())? {

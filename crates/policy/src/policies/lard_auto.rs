@@ -9,12 +9,14 @@
 //!     hit[b]      <- response time of a request whose document b has, at most 4 times what all would take, over what is expected of the queue
 //!     read[b]     <- what a request longer took whose document b had to read, over its position among b's reads
 //! learned over all back-ends:
-//!     queue(n, m) <- a * n + c * m: response time with n requests that wait for no read, and m reads under way
+//!     queue(n, m, s) <- a * n + c * m + g * s: response time with n requests that wait for no read, m reads under way, and s bytes that the
+//!                       former ask for; c and g are 0 where reads or bytes hold nobody up
+//!     line(m, s)  <- the same of a read: how many reads take as long as one that waits for m reads of s bytes
 //!     evicted     <- likelihood that b has to read a document, by the reads that b began since its last request for it, and by its size
 //!     again       <- of the reads that are not for moves, the share of documents which the back-end had before
-//! wait(b)       =  queue(requests at b - those that wait for reads + 1, reads at b) * hit[b]
-//! fetch(b)      =  (reads under way at b + 1) * read[b]
-//! mean          =  what a request waits on average: queue(n, m) * hit for the mean n and m of all back-ends
+//! wait(b)       =  queue(requests at b - those that wait for reads + 1, reads at b, bytes of the requests) * hit[b]
+//! fetch(b)      =  line(reads under way at b + 1, bytes of the requests that wait for reads) * read[b]
+//! mean          =  what a request waits on average: queue(n, m, s) * hit for the mean n, m and s of all back-ends
 //!
 //! if copies[r.target] is empty
 //!     n <- of the next 64 back-ends in turn the one with the least wait(b) + fetch(b)                            (1)
@@ -49,6 +51,9 @@
 //! cannot have been evicted. So a back-end that becomes slow is noticed, and its hits are not taken for reads. Where a back-end tells
 //! whether it had the document, it is believed; but caches tell of hits on their disks, too: a hit that took as long as a read teaches
 //! nothing, and one of a document that was new there counts as a read then.
+//!
+//! Where requests are served one after the other, one for a large document holds up all behind it, and where each gets its turn it hardly does: how much
+//! bytes count is learned from the response times of documents that are not large themselves.
 //!
 //! A slow back-end has a large `hit`, one with a busy disk a large `fetch`: unequal back-ends need no weights, and weights play no part
 //! but that 0 takes no requests. How slow the disk itself is counts from 2.8 times the mean on, since single reads differ too much; a slow disk has
@@ -146,8 +151,12 @@ impl Policy for LardAuto {
 
     fn on_assign(&mut self, request: &Request, b: BackendId, view: &ClusterView, now: Time) {
         self.counters.assigned += 1;
-        if let Some(chosen) = self.chosen.take().filter(|chosen| chosen.backend == b) {
-            self.costs.assigned(request, &chosen, view, now);
+        match self.chosen.take().filter(|chosen| chosen.backend == b) {
+            Some(chosen) => self.costs.assigned(request, &chosen, view, now),
+            // Somebody else has chosen, such as a session that stays.
+            None => {
+                self.costs.add_content(request, b, 0.0);
+            }
         }
     }
 
@@ -163,6 +172,10 @@ impl Policy for LardAuto {
         // What comes back, or has this index next, is empty and is measured anew.
         if matches!(change, Change::Joined | Change::Left | Change::Health(Health::Down)) {
             self.costs.forget(b);
+            if matches!(change, Change::Joined | Change::Left) {
+                self.costs.reads.forget(b);
+                self.costs.content.forget(b);
+            }
             self.documents.retain(|_, document| {
                 document.copies.retain(|copy| copy.backend != b);
                 !document.copies.is_empty()

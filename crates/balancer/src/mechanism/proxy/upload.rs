@@ -10,6 +10,9 @@ use crate::http::{Framing, RequestRefusal};
 use crate::net::buffer::Buffer;
 use crate::net::write::poll_write_all;
 
+/// Bytes of a chunked body that are decoded at once: what has been held of one may be more, and its last content is copied.
+const MOST_DECODED_BYTES: usize = 64 << 10;
+
 /// Why a request was not sent to its end.
 #[derive(Debug)]
 pub(crate) enum UploadFailed {
@@ -183,9 +186,10 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
                 (n, n)
             }
             Body::Chunked(decoder) => {
-                let step = decoder
-                    .decode(self.input.data_mut())
-                    .map_err(|bad| RequestRefusal::bad_request(bad.0))?;
+                let come = self.input.data_mut();
+                let most = come.len().min(MOST_DECODED_BYTES);
+                let step =
+                    decoder.decode(&mut come[..most]).map_err(|bad| RequestRefusal::bad_request(bad.0))?;
                 self.frame.clear();
                 if step.content > 0 {
                     chunk_line(step.content, &mut self.frame);

@@ -52,6 +52,16 @@ impl RequestsWithContent {
         self.content.add(content);
     }
 
+    /// The part of so many of them, where those are not all.
+    #[inline]
+    fn of_load(&self, load: u64) -> Content {
+        if load >= u64::from(self.requests) {
+            return self.content;
+        }
+        let part = load as f64 / f64::from(self.requests);
+        Content { queued: self.content.queued * part, read: self.content.read * part }
+    }
+
     /// True when that was the last one; what rounding has left ends with it.
     fn end(&mut self, content: Content) -> bool {
         self.requests -= 1;
@@ -86,15 +96,15 @@ impl ContentUnderWay {
         }
     }
 
-    /// What is under way at `b`.
+    /// What is under way at `b`, which has so many requests: those whose clients alone are waited for are none of them.
     #[inline]
-    pub(super) fn at(&self, b: BackendId) -> Content {
-        self.by_backend.get(b.index()).map_or(Content::default(), |of| of.content)
+    pub(super) fn at(&self, b: BackendId, load: u32) -> Content {
+        self.by_backend.get(b.index()).map_or(Content::default(), |of| of.of_load(load.into()))
     }
 
-    /// What is under way anywhere.
-    pub(super) fn anywhere(&self) -> Content {
-        self.all.content
+    /// What is under way anywhere, of so many requests.
+    pub(super) fn anywhere(&self, load: u64) -> Content {
+        self.all.of_load(load)
     }
 
     /// A request begins at `b`, which waits for a read with this likelihood. Returns its size as [`Self::relative`].
@@ -120,6 +130,14 @@ impl ContentUnderWay {
         size
     }
 
+    /// Another back-end has the index of `b` from now on; of requests that are still under way at the one before it nobody hears.
+    pub(super) fn forget(&mut self, b: BackendId) {
+        let Some(of) = self.by_backend.get_mut(b.index()).map(std::mem::take) else { return };
+        self.all.requests -= of.requests;
+        self.all.content.subtract(of.content);
+        self.by_target.retain(|&(_, at), _| at != b);
+    }
+
     /// A request for `target` ends at `b`: of several, they are taken for equal.
     pub(super) fn end(&mut self, target: TargetId, b: BackendId) {
         let Some(of) = self.by_target.get_mut(&(target, b)) else { return };
@@ -139,7 +157,7 @@ mod tests {
     const B: BackendId = BackendId(1);
 
     fn queued(under_way: &ContentUnderWay) -> f64 {
-        under_way.at(B).queued
+        under_way.at(B, u32::MAX).queued
     }
 
     #[test]
@@ -161,18 +179,42 @@ mod tests {
     fn what_a_request_added_goes_with_it() {
         let mut under_way = ContentUnderWay::default();
         under_way.begin(TargetId(1), B, Some(100), 0.25);
-        assert_eq!(under_way.at(B), Content { queued: 0.75, read: 0.25 });
+        assert_eq!(under_way.at(B, 9), Content { queued: 0.75, read: 0.25 });
         under_way.begin(TargetId(2), B, Some(300), 1.0);
-        let both = under_way.at(B);
+        let both = under_way.at(B, 9);
         assert!((both.queued - 0.75).abs() < 1e-9 && (both.read - 1.75).abs() < 1e-3, "{both:?}");
-        assert_eq!(both, under_way.anywhere());
+        assert_eq!(both, under_way.anywhere(9));
         under_way.end(TargetId(2), B);
-        assert!((under_way.at(B).read - 0.25).abs() < 1e-9);
+        assert!((under_way.at(B, 9).read - 0.25).abs() < 1e-9);
         under_way.end(TargetId(2), B);
         under_way.end(TargetId(1), BackendId(7));
         under_way.end(TargetId(1), B);
-        assert_eq!((under_way.at(B), under_way.anywhere()), (Content::default(), Content::default()));
+        assert_eq!((under_way.at(B, 9), under_way.anywhere(9)), (Content::default(), Content::default()));
         assert!(under_way.by_target.is_empty());
+    }
+
+    #[test]
+    fn of_requests_that_are_no_load_nothing_counts() {
+        let mut under_way = ContentUnderWay::default();
+        for target in 0..4 {
+            under_way.begin(TargetId(target), B, None, 0.5);
+        }
+        assert_eq!(under_way.at(B, 3), Content { queued: 1.5, read: 1.5 });
+        assert_eq!((under_way.at(B, 0), under_way.anywhere(0)), (Content::default(), Content::default()));
+    }
+
+    /// The fault that this is about: a request that was no load any more when its back-end left was never heard of again.
+    #[test]
+    fn who_has_the_index_next_begins_with_nothing() {
+        let mut under_way = ContentUnderWay::default();
+        under_way.begin(TargetId(1), B, None, 0.0);
+        under_way.begin(TargetId(1), BackendId(0), None, 0.0);
+        under_way.forget(B);
+        under_way.forget(BackendId(7));
+        assert_eq!((under_way.at(B, 9), under_way.anywhere(9).queued), (Content::default(), 1.0));
+        under_way.end(TargetId(1), B);
+        under_way.end(TargetId(1), BackendId(0));
+        assert_eq!(under_way.anywhere(9), Content::default());
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl LearnedCosts {
     fn queues(&self, b: BackendId, view: &ClusterView) -> (Queue, Queue) {
         let (reads, waiting) = self.reads.at(b);
         let requests = (f64::from(view.load(b)) - waiting).max(0.0);
-        let Content { queued, read } = self.content.at(b);
+        let Content { queued, read } = self.content.at(b, view.load(b));
         let of_reads = Queue { requests: reads + 1.0, reads: 0.0, content: read };
         (Queue { requests, reads: self.holding_up(reads), content: queued }, of_reads)
     }
@@ -198,7 +198,7 @@ impl LearnedCosts {
         let waiting = (view.total_load() as f64 - self.reads.waiting()).max(0.0);
         let each = view.eligible().max(1) as f64;
         let reads = self.holding_up(self.reads.expected());
-        let content = self.content.anywhere().queued;
+        let content = self.content.anywhere(view.total_load()).queued;
         let mean = Queue { requests: waiting / each, reads: reads / each, content: content / each };
         self.work.positions(mean) * all.hit_ns
     }
@@ -340,7 +340,8 @@ impl LearnedCosts {
         let (mut queue, of_reads) = self.queues(b, view);
         queue.requests = queue.requests.max(1.0);
         let read_position = self.reading.positions(of_reads);
-        let is_small = self.add_content(request, chosen);
+        // One that joins a read reads nothing, but its content has to be sent.
+        let is_small = self.add_content(request, b, if chosen.joins { 0.0 } else { chosen.likelihood });
         let joins = chosen.joins && self.has(AutoRule::Joining);
         let known = &mut self.known[b.index()];
         known.clock = known.clock.wrapping_add((16.0 * chosen.likelihood) as u32);
@@ -374,12 +375,10 @@ impl LearnedCosts {
         }
     }
 
-    /// Adds what this request has to get; whether that is no more than a document of the mean size. One that joins a read waits for that.
-    fn add_content(&mut self, request: &Request, chosen: &PricedChoice) -> bool {
+    /// Adds what this request has to get, which waits for a read with this likelihood; whether that is no more than a document of the mean size.
+    pub(super) fn add_content(&mut self, request: &Request, b: BackendId, likelihood: f64) -> bool {
         let Request { target, size_bytes, .. } = *request;
-        let likelihood = if chosen.joins { 1.0 } else { chosen.likelihood };
-        !self.has(AutoRule::Content)
-            || self.content.begin(target, chosen.backend, size_bytes, likelihood) <= 1.0
+        !self.has(AutoRule::Content) || self.content.begin(target, b, size_bytes, likelihood) <= 1.0
     }
 
     /// Response time of a hit for each position in the queue, in microseconds, over all back-ends.

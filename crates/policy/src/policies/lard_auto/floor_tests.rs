@@ -74,7 +74,9 @@ impl Walk {
     }
 
     fn ask(&mut self, target: TargetId) {
-        let request = Request { size_bytes: Some(1000), ..Request::of(0, target) };
+        let sizes = [None, Some(0), Some(1), Some(1000), Some(1 << 40)];
+        let size_bytes = sizes[target.0 as usize % sizes.len()];
+        let request = Request { size_bytes, ..Request::of(0, target) };
         if let Decision::Assign(b) = self.policy.choose(&request, &self.cluster, self.now) {
             self.cluster.assign(b);
             self.policy.on_assign(&request, b, &self.cluster, self.now);
@@ -105,7 +107,7 @@ proptest! {
     #[test]
     fn the_floor_is_below_every_cost(
         backends in 1usize..6,
-        without in prop_oneof![3 => Just(0u32), 1 => 0u32..512],
+        without in prop_oneof![3 => Just(0u32), 1 => 0u32..1024],
         steps in steps(),
         price in prop_oneof![Just(0.0), 0.01f64..20.0],
     ) {
