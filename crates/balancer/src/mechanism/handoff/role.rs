@@ -69,6 +69,8 @@ impl RoleState {
             }
             // It is told of this one as soon as its link is up.
             FailoverRole::Active { term: own } if is_vacant && term <= own => return false,
+            // The agent has not heard yet of the one that is active now, only that this one is no longer.
+            FailoverRole::Superseded if is_vacant && term < self.highest => return false,
             FailoverRole::Active { .. } | FailoverRole::Superseded if is_vacant => self.next_term(),
             FailoverRole::Active { .. } => FailoverRole::Superseded,
             FailoverRole::Standby | FailoverRole::Superseded => return false,
@@ -117,6 +119,22 @@ mod tests {
         assert!(state.told(3, 9), "both chose the same term");
         assert!(state.address(false) && state.role() == FailoverRole::Standby);
         assert!(!state.told(3, 0), "without the address it does not begin");
+    }
+
+    /// The fault that this is about: two that took the address at once superseded each other by turns, until one of them had it by chance.
+    #[test]
+    fn an_agent_that_has_not_heard_of_the_later_one_does_not_bring_this_one_back() {
+        let mut state = RoleState::new(7);
+        state.address(true);
+        assert!(state.told(2, 9), "the first agent");
+        assert!(
+            !state.told(1, 0),
+            "the second one has heard that this one is active no longer, and nothing else"
+        );
+        assert_eq!(state.role(), FailoverRole::Superseded);
+        assert!(!state.told(2, 9));
+        assert!(state.told(2, 0), "the later one is gone");
+        assert_eq!(state.role(), active(3));
     }
 
     #[test]
