@@ -2,7 +2,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use plimsoll_testkit::{Why, pace};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 use crate::connection::tests::Memory;
@@ -131,49 +131,53 @@ async fn what_is_no_body_is_refused() {
     assert_eq!(read(limit, &[&wire[..50], &wire[50..]]).await.0, too_large);
 }
 
-/// A client that says nothing is waited for for half of the time-out, or a second.
-#[test]
-fn who_is_silent_may_wait_for_a_word_of_the_back_end() {
-    let worker = Worker::new(FrontEndShared::before_three(""), 0);
-    let (config, deadline) = (worker.config(), worker.deadlines.add());
-    let may_hold = MayHold { memory: &worker.shared.held, most_bytes: config.limits.held_bytes };
-    let mut scratch = worker.scratch();
-    let (mut stream, _client) = Memory::pair();
-    assert!(scratch.input.put(b"5\r\nhel"));
-    {
-        let timeout = Duration::from_millis(20);
-        let (input, limits) = (&mut scratch.input, &config.limits);
-        let mut reading = pin!(read_chunked(&mut stream, input, limits, may_hold, &deadline, timeout));
-        let mut cx = Context::from_waker(Waker::noop());
-        worker.deadlines.sweep();
-        assert!(reading.as_mut().poll(&mut cx).is_pending());
-        pace(2 * SWEEP + timeout, Why::TimeIsUp);
-        worker.deadlines.sweep();
-        assert_eq!(reading.as_mut().poll(&mut cx), Poll::Ready(Ok(None)));
-    }
-    assert_eq!(scratch.input.data(), b"5\r\nhel");
-}
-
-/// Each byte begins the wait anew; what one who sends too slowly has sent goes on all the same, as it may be a stream without end.
-#[test]
-fn what_comes_too_slowly_goes_on_in_the_end() {
+/// What a body is read to of which this has come, with a time-out of [`TIMEOUT`], after the first look at it and `meanwhile`: which gets
+/// the worker, the client, and what looks again. And what is left for the next reader.
+fn read_meanwhile(
+    come: &[u8],
+    meanwhile: impl FnOnce(&Worker, &mut DuplexStream, &mut dyn FnMut() -> Polled),
+) -> (Polled, Vec<u8>) {
     let worker = Worker::new(FrontEndShared::before_three(""), 0);
     let (config, deadline) = (worker.config(), worker.deadlines.add());
     let may_hold = MayHold { memory: &worker.shared.held, most_bytes: config.limits.held_bytes };
     let mut scratch = worker.scratch();
     let (mut stream, mut client) = Memory::pair();
-    let timeout = Duration::from_millis(20);
-    let (input, limits) = (&mut scratch.input, &config.limits);
-    let mut reading = pin!(read_chunked(&mut stream, input, limits, may_hold, &deadline, timeout));
-    let mut cx = Context::from_waker(Waker::noop());
-    worker.deadlines.sweep();
-    assert!(reading.as_mut().poll(&mut cx).is_pending());
-    // It has used up its time, but for the wait that is on.
-    pace(2 * timeout, Why::SlowPeer);
-    worker.deadlines.sweep();
-    assert!(pin!(client.write_all(b"5")).poll(&mut cx).is_ready());
-    assert!(reading.as_mut().poll(&mut cx).is_pending());
-    pace(2 * SWEEP, Why::TimeIsUp);
-    worker.deadlines.sweep();
-    assert_eq!(reading.as_mut().poll(&mut cx), Poll::Ready(Ok(None)));
+    assert!(come.is_empty() || scratch.input.put(come));
+    let last = {
+        let (input, limits) = (&mut scratch.input, &config.limits);
+        let mut reading = pin!(read_chunked(&mut stream, input, limits, may_hold, &deadline, TIMEOUT));
+        let mut look = || reading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        worker.deadlines.sweep();
+        assert!(look().is_pending());
+        meanwhile(&worker, &mut client, &mut look);
+        worker.deadlines.sweep();
+        look()
+    };
+    (last, scratch.input.data().to_vec())
+}
+
+const TIMEOUT: Duration = Duration::from_millis(20);
+type Polled = Poll<Result<Option<WholeBody>, NoBody>>;
+
+/// A client that says nothing is waited for for half of the time-out, or a second.
+#[test]
+fn who_is_silent_may_wait_for_a_word_of_the_back_end() {
+    let (read, left) = read_meanwhile(b"5\r\nhel", |_, _, _| pace(2 * SWEEP + TIMEOUT, Why::TimeIsUp));
+    assert_eq!(read, Poll::Ready(Ok(None)));
+    assert_eq!(left, b"5\r\nhel");
+}
+
+/// Each byte begins the wait anew; what one who sends too slowly has sent goes on all the same, as it may be a stream without end.
+#[test]
+fn what_comes_too_slowly_goes_on_in_the_end() {
+    let (read, _) = read_meanwhile(b"", |worker, client, look| {
+        // It has used up its time, but for the wait that is on.
+        pace(2 * TIMEOUT, Why::SlowPeer);
+        worker.deadlines.sweep();
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(pin!(client.write_all(b"5")).poll(&mut cx).is_ready());
+        assert!(look().is_pending());
+        pace(2 * SWEEP, Why::TimeIsUp);
+    });
+    assert_eq!(read, Poll::Ready(Ok(None)));
 }
