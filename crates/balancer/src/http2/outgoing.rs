@@ -7,7 +7,7 @@ use bytes::Bytes;
 use h2::{Reason, SendStream};
 
 use super::incoming::broken;
-use super::piece::{PIECE_BYTES, copied};
+use super::piece::{LEAST_BYTES, PIECE_BYTES, copied};
 use super::text::{TextFraming, read_trailers};
 use crate::http::head_end::{HeadEnd, HeadScan};
 
@@ -36,6 +36,32 @@ pub(crate) struct BegunStream {
     pub(super) framing: TextFraming,
     /// Bytes of a body that is written as it is.
     pub(super) length: u64,
+}
+
+/// What the bytes that are written lie in.
+enum Memory<'a> {
+    /// Somebody else's, who uses it again.
+    Borrowed,
+    /// A copy of a small message, or of a part: one piece of memory for head and content.
+    Small(&'a Bytes),
+    /// Much that is shared. A head is copied out of it, since it may be kept for as long as the connection (HPACK's table).
+    Shared(&'a Bytes),
+}
+
+impl Memory<'_> {
+    fn head(&self, head: &[u8]) -> Bytes {
+        match self {
+            Self::Small(own) => own.slice_ref(head),
+            Self::Borrowed | Self::Shared(_) => Bytes::copy_from_slice(head),
+        }
+    }
+
+    fn content(&self, content: &[u8]) -> Bytes {
+        match self {
+            Self::Borrowed => copied(content),
+            Self::Small(all) | Self::Shared(all) => all.slice_ref(content),
+        }
+    }
 }
 
 /// Where the writing of a message is.
@@ -94,7 +120,11 @@ impl OutgoingText {
         bytes: &[u8],
         by: &mut impl BeginsStream,
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_of(cx, bytes, copied, by)
+        if bytes.len() < LEAST_BYTES {
+            let own = Bytes::copy_from_slice(bytes);
+            return self.poll_write_of(cx, &own, &Memory::Small(&own), by);
+        }
+        self.poll_write_of(cx, bytes, &Memory::Borrowed, by)
     }
 
     /// The same of memory that is shared: content is not copied.
@@ -107,20 +137,19 @@ impl OutgoingText {
         bytes: &Bytes,
         by: &mut impl BeginsStream,
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_of(cx, bytes, |content| bytes.slice_ref(content), by)
+        self.poll_write_of(cx, bytes, &Memory::Shared(bytes), by)
     }
 
-    /// Takes content as `keep` keeps it.
     fn poll_write_of(
         &mut self,
         cx: &mut Context<'_>,
         bytes: &[u8],
-        keep: impl Fn(&[u8]) -> Bytes,
+        memory: &Memory<'_>,
         by: &mut impl BeginsStream,
     ) -> Poll<io::Result<usize>> {
         let mut used = 0;
         while used < bytes.len() {
-            match self.poll_step(cx, &bytes[used..], &keep, by) {
+            match self.poll_step(cx, &bytes[used..], memory, by) {
                 Poll::Ready(Ok(n)) => used += n,
                 // What was taken is told first; an error shows again.
                 _ if used > 0 => break,
@@ -134,16 +163,16 @@ impl OutgoingText {
         &mut self,
         cx: &mut Context<'_>,
         bytes: &[u8],
-        keep: &impl Fn(&[u8]) -> Bytes,
+        memory: &Memory<'_>,
         by: &mut impl BeginsStream,
     ) -> Poll<io::Result<usize>> {
         match &mut self.writing {
-            Writing::Head => Poll::Ready(self.take_head(bytes, by)),
+            Writing::Head => Poll::Ready(self.take_head(bytes, memory, by)),
             Writing::Plain(body, left) => {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 let n = ready!(poll_room(cx, body, most))?;
                 let ends = n as u64 == *left;
-                body.send_data(keep(&bytes[..n]), ends).map_err(broken)?;
+                body.send_data(memory.content(&bytes[..n]), ends).map_err(broken)?;
                 *left -= n as u64;
                 if ends {
                     self.writing = Writing::Over;
@@ -153,7 +182,7 @@ impl OutgoingText {
             Writing::Chunk(body, left) => {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 let n = ready!(poll_room(cx, body, most))?;
-                body.send_data(keep(&bytes[..n]), false).map_err(broken)?;
+                body.send_data(memory.content(&bytes[..n]), false).map_err(broken)?;
                 *left -= n as u64;
                 if *left == 0 {
                     self.end_chunk();
@@ -162,7 +191,7 @@ impl OutgoingText {
             }
             Writing::Tunnel(body) => {
                 let n = ready!(poll_room(cx, body, bytes.len()))?;
-                body.send_data(keep(&bytes[..n]), false).map_err(broken)?;
+                body.send_data(memory.content(&bytes[..n]), false).map_err(broken)?;
                 Poll::Ready(Ok(n))
             }
             Writing::Line(_) => {
@@ -189,7 +218,12 @@ impl OutgoingText {
         Ok(())
     }
 
-    fn take_head(&mut self, bytes: &[u8], by: &mut impl BeginsStream) -> io::Result<usize> {
+    fn take_head(
+        &mut self,
+        bytes: &[u8],
+        memory: &Memory<'_>,
+        by: &mut impl BeginsStream,
+    ) -> io::Result<usize> {
         let before = self.line.len();
         // Mostly it comes at once, with some of the body behind it, which need not be copied.
         let come = if before == 0 {
@@ -199,6 +233,7 @@ impl OutgoingText {
             &self.line
         };
         let head = match self.scan.scan(come) {
+            HeadEnd::At(length) if before == 0 => memory.head(&come[..length]),
             HeadEnd::At(length) => Bytes::copy_from_slice(&come[..length]),
             HeadEnd::Open if come.len() <= MOST_HEAD_BYTES => {
                 if before == 0 {
@@ -343,5 +378,18 @@ mod tests {
             assert_eq!(known, [INTERIM, INTERIM, REFUSED], "{cut}");
             assert!(again.iter().all(|head| head == REFUSED), "{cut}: only an error shows again");
         }
+    }
+
+    #[test]
+    fn a_head_shares_the_memory_of_a_small_message_alone() {
+        let all = Bytes::from_static(b"head and content");
+        let lies_within = |part: &Bytes| all.as_ptr_range().contains(&part.as_ptr());
+        let (small, much) = (Memory::Small(&all), Memory::Shared(&all));
+        assert!(lies_within(&small.head(&all[..4])) && lies_within(&small.content(&all[9..])));
+        // HPACK's table may keep a head, and with it whatever memory it lies in.
+        assert!(!lies_within(&much.head(&all[..4])) && lies_within(&much.content(&all[9..])));
+        let own = Memory::Borrowed;
+        assert!(!lies_within(&own.head(&all[..4])) && !lies_within(&own.content(&all[9..])));
+        assert_eq!(own.head(&all[..4]), "head");
     }
 }

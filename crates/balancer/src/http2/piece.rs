@@ -8,8 +8,8 @@ use crate::net::shared_memory::shared;
 
 /// The most content that is given to a stream at once: as much as fits into one record of TLS with the head of its frame.
 pub(super) const PIECE_BYTES: usize = (16 << 10) - 9;
-/// What is smaller comes from the allocator.
-const LEAST_BYTES: usize = 1 << 10;
+/// What is smaller comes from the allocator, for a message as a whole.
+pub(super) const LEAST_BYTES: usize = 1 << 10;
 
 thread_local! {
     /// At most 4 MiB.
