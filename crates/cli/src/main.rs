@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-/// See docs/decisions/0086-mimalloc.md.
+use plimsoll_datapath::ProgramAllocator;
+
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: ProgramAllocator = ProgramAllocator;
 
 fn main() -> ExitCode {
     plimsoll_cli::run(&[])

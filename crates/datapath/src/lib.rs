@@ -11,6 +11,7 @@
 //! - [`accept_queue`]: connections that wait to be accepted.
 //! - [`neighbor`]: the MAC address of another machine.
 //! - [`Vip`]: a virtual address on a back-end. [`AddressWatch`]: whether this machine has an address.
+//! - [`ProgramAllocator`]: the memory of the program, in huge pages where that is worth it.
 //! - [`privileges`]: gives away what a process does not need any more.
 //! - [`system`]: checks whether a machine meets the requirements.
 
@@ -20,6 +21,7 @@
 mod accept_queue;
 mod address_watch;
 mod agent_places;
+mod allocator;
 mod attach;
 mod batch;
 mod clock;
@@ -57,6 +59,7 @@ mod vlan_end;
 
 pub use accept_queue::accept_queue;
 pub use address_watch::AddressWatch;
+pub use allocator::ProgramAllocator;
 pub use clock::now_ns;
 pub use counters::{ForwarderCounters, GuardCounters, RouterCounters};
 pub use error::DatapathError;

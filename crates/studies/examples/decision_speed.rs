@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use plimsoll_datapath::ProgramAllocator;
 use plimsoll_policy::{
     AdmissionControl, Assigned, BuildContext, Cluster, Core, Ending, LoadReport, Offered, PollAnswer,
     REGISTRY, Request, Rng, TargetId, Time, build, mix,
@@ -11,6 +12,10 @@ use plimsoll_policy::{
 
 #[path = "../../../benches/common/cpu_time.rs"]
 mod cpu_time;
+
+/// As the `plimsoll` command has it.
+#[global_allocator]
+static ALLOCATOR: ProgramAllocator = ProgramAllocator;
 
 const TARGETS: u64 = 1_000_000;
 /// Requests in progress per back-end, about what LARD's S allows.

@@ -4,6 +4,7 @@
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use crate::cluster::BackendId;
 use crate::request::TargetId;
@@ -124,7 +125,13 @@ impl ContentUnderWay {
         if self.by_backend.len() <= b.index() {
             self.by_backend.resize(b.index() + 1, RequestsWithContent::default());
         }
-        self.by_target.entry((target, b)).or_default().begin(content);
+        // Not by a default that is changed at once: reading back what was just written made a decision 5 % longer.
+        match self.by_target.entry((target, b)) {
+            Entry::Occupied(mut entry) => entry.get_mut().begin(content),
+            Entry::Vacant(entry) => {
+                entry.insert(RequestsWithContent { requests: 1, content });
+            }
+        }
         self.by_backend[b.index()].begin(content);
         self.all.begin(content);
         size
