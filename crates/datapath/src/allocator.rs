@@ -1,4 +1,4 @@
-//! The memory of the program: from mimalloc, and large pieces from the kernel, in huge pages where it gives them.
+//! The memory of the program's Rust code: from mimalloc, and large pieces from the kernel, in huge pages where it gives them.
 //!
 //! A policy looks up one of a million targets, and a simulation a document in a cache, at places that nothing foretells: with pages of
 //! 4 KiB the CPU waits for the address of the page as well. So large pieces begin at a multiple of 2 MiB, and the kernel is asked to give
@@ -27,7 +27,8 @@ fn is_large(layout: Layout) -> bool {
     layout.size() >= LEAST_BYTES && layout.align() <= HUGE_BYTES
 }
 
-/// As much as is mapped for it: huge pages, and others, which have at most 64 KiB. At most `isize::MAX` comes in.
+/// How much is mapped for so many bytes, at most `isize::MAX`: whole pages, of at most 64 KiB, or a whole huge page for a last part of three
+/// quarters of one.
 fn in_pages(size_bytes: usize) -> usize {
     let rest = size_bytes % HUGE_BYTES;
     size_bytes - rest + if rest >= LEAST_BYTES { HUGE_BYTES } else { rest.next_multiple_of(64 << 10) }
@@ -44,41 +45,49 @@ fn map(size_bytes: usize) -> *mut u8 {
     };
     let before = start.addr().next_multiple_of(HUGE_BYTES) - start.addr();
     let at = start.wrapping_byte_add(before);
-    let (behind, end) = (at.wrapping_byte_add(size_bytes), mapped_bytes - before - size_bytes);
-    // SAFETY: both ranges lie in the mapping beside what is given, and nobody knows of them; a failure leaves address space unused. The
-    // advice changes nothing that memory holds.
+    // SAFETY: both ranges lie in the mapping beside what is given, and nobody knows of them. The advice changes nothing that memory holds.
     unsafe {
-        if before > 0 {
-            let _ = rustix::mm::munmap(start, before);
-        }
-        if end > 0 {
-            let _ = rustix::mm::munmap(behind, end);
-        }
+        unmap(start, before);
+        unmap(at.wrapping_byte_add(size_bytes), mapped_bytes - before - size_bytes);
         // A wish, which the kernel may not know. The whole piece stays one mapping, as `remap` needs it.
         let _ = rustix::mm::madvise(at, size_bytes, Advice::LinuxHugepage);
     }
     at.cast()
 }
 
-/// Gives a large piece another size, large as well, without copying it; null where there is no room, and then it stays as it is.
+/// Gives so many bytes back.
+///
+/// # Safety
+/// They are of mappings that nobody uses any more.
+unsafe fn unmap(at: *mut c_void, size_bytes: usize) {
+    // SAFETY: as promised. Where a process has all the mappings that it may have, it can still give back the pages of one.
+    unsafe {
+        if size_bytes > 0 && rustix::mm::munmap(at, size_bytes).is_err() {
+            let _ = rustix::mm::madvise(at, size_bytes, Advice::LinuxDontNeed);
+        }
+    }
+}
+
+/// Gives a large piece another size, large as well, if that can be done without copying it; else null, and it stays as it is.
 ///
 /// # Safety
 /// `at` is from [`map`], with this size.
 unsafe fn remap(at: *mut u8, size_bytes: usize, new_bytes: usize) -> *mut u8 {
-    let (old_bytes, all_bytes) = (in_pages(size_bytes), in_pages(new_bytes));
-    if old_bytes == all_bytes {
+    let (piece, old_bytes, all_bytes) = (at.cast::<c_void>(), in_pages(size_bytes), in_pages(new_bytes));
+    if all_bytes <= old_bytes {
+        // SAFETY: the end of the piece, which its owner gives back.
+        unsafe { unmap(piece.wrapping_byte_add(all_bytes), old_bytes - all_bytes) };
         return at;
     }
-    if all_bytes < old_bytes {
-        // SAFETY: the end of the piece, which its owner gives back.
-        let _ = unsafe { rustix::mm::munmap(at.wrapping_byte_add(all_bytes).cast(), old_bytes - all_bytes) };
+    // SAFETY: the piece grows where it is.
+    if unsafe { rustix::mm::mremap(piece, old_bytes, all_bytes, MremapFlags::empty()) }.is_ok() {
         return at;
     }
     let place = map(new_bytes);
     if place.is_null() {
         return place;
     }
-    let (piece, flags) = (at.cast::<c_void>(), MremapFlags::MAYMOVE);
+    let flags = MremapFlags::MAYMOVE;
     // SAFETY: the pages of the piece move to `place`, a mapping that nobody else knows of and that is as large; the old one is gone then.
     let moved = unsafe { rustix::mm::mremap_fixed(piece, old_bytes, all_bytes, flags, place.cast()) };
     // After a failure `place` is left alone: the kernel may have given it to somebody else by now.
@@ -102,7 +111,7 @@ unsafe impl GlobalAlloc for ProgramAllocator {
         if is_large(layout) {
             return map(layout.size());
         }
-        // SAFETY: as above.
+        // SAFETY: the caller's promises are passed on.
         unsafe { MiMalloc.alloc_zeroed(layout) }
     }
 
@@ -110,10 +119,9 @@ unsafe impl GlobalAlloc for ProgramAllocator {
     unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
         if is_large(layout) {
             // SAFETY: from `map`, with this size, and nobody uses it any more.
-            let _ = unsafe { rustix::mm::munmap(piece.cast(), in_pages(layout.size())) };
-            return;
+            return unsafe { unmap(piece.cast(), in_pages(layout.size())) };
         }
-        // SAFETY: as above.
+        // SAFETY: the caller's promises are passed on.
         unsafe { MiMalloc.dealloc(piece, layout) }
     }
 
@@ -121,22 +129,25 @@ unsafe impl GlobalAlloc for ProgramAllocator {
     unsafe fn realloc(&self, piece: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: the caller promises that the new size makes a layout.
         let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
-        match (is_large(layout), is_large(new)) {
-            // SAFETY: as above.
-            (false, false) => unsafe { MiMalloc.realloc(piece, layout, new_size) },
+        if !is_large(layout) && !is_large(new) {
+            // SAFETY: the caller's promises are passed on.
+            return unsafe { MiMalloc.realloc(piece, layout, new_size) };
+        }
+        if is_large(layout) && is_large(new) {
             // SAFETY: from `map`, with this size.
-            (true, true) => unsafe { remap(piece, layout.size(), new_size) },
-            _ => {
-                // SAFETY: two pieces, each as long as what is copied; the old one goes back to where it came from.
-                unsafe {
-                    let other = self.alloc(new);
-                    if !other.is_null() {
-                        piece.copy_to_nonoverlapping(other, layout.size().min(new_size));
-                        self.dealloc(piece, layout);
-                    }
-                    other
-                }
+            let resized = unsafe { remap(piece, layout.size(), new_size) };
+            if !resized.is_null() {
+                return resized;
             }
+        }
+        // SAFETY: two pieces, each as long as what is copied; the old one goes back to where it came from.
+        unsafe {
+            let other = self.alloc(new);
+            if !other.is_null() {
+                piece.copy_to_nonoverlapping(other, layout.size().min(new_size));
+                self.dealloc(piece, layout);
+            }
+            other
         }
     }
 }
@@ -147,36 +158,48 @@ mod tests {
 
     use super::*;
 
-    /// A piece whose first, middle and last bytes say what it is.
+    /// A piece of memory, which is written as a whole.
     struct Piece {
         at: *mut u8,
         layout: Layout,
     }
 
     impl Piece {
-        fn new(size_bytes: usize, align: usize, is_zeroed: bool) -> Self {
+        fn new(size_bytes: usize, align: usize) -> Self {
             let layout = Layout::from_size_align(size_bytes, align).unwrap();
             // SAFETY: the size is not 0.
-            let at = unsafe {
-                match is_zeroed {
-                    true => ProgramAllocator.alloc_zeroed(layout),
-                    false => ProgramAllocator.alloc(layout),
-                }
-            };
+            let at = unsafe { ProgramAllocator.alloc_zeroed(layout) };
             assert!(!at.is_null() && at.addr().is_multiple_of(align));
             Self { at, layout }
         }
 
         fn bytes(&mut self) -> &mut [u8] {
-            // SAFETY: the piece is this long, and written as a whole before it is read, or zeroed.
+            // SAFETY: the piece is this long, and of bytes that are written.
             unsafe { std::slice::from_raw_parts_mut(self.at, self.layout.size()) }
         }
 
-        fn resize(&mut self, size_bytes: usize) {
-            // SAFETY: the size is not 0.
-            self.at = unsafe { ProgramAllocator.realloc(self.at, self.layout, size_bytes) };
+        /// Each byte says where it is, and in which piece.
+        fn fill(&mut self, from: usize, number: usize) {
+            for (at, byte) in self.bytes().iter_mut().enumerate().skip(from) {
+                *byte = Self::byte(at, number);
+            }
+        }
+
+        fn byte(at: usize, number: usize) -> u8 {
+            (at % 251 + at / 4096 + number) as u8
+        }
+
+        fn resize(&mut self, size_bytes: usize, number: usize) {
+            let kept = self.layout.size().min(size_bytes);
+            // SAFETY: the size is not 0; what is behind the old one is written before it is read.
+            unsafe {
+                self.at = ProgramAllocator.realloc(self.at, self.layout, size_bytes);
+                assert!(!self.at.is_null() && self.at.addr().is_multiple_of(self.layout.align()));
+                self.at.add(kept).write_bytes(0, size_bytes - kept);
+            }
             self.layout = Layout::from_size_align(size_bytes, self.layout.align()).unwrap();
-            assert!(!self.at.is_null() && self.at.addr().is_multiple_of(self.layout.align()));
+            assert!((0..kept).all(|at| self.bytes()[at] == Self::byte(at, number)));
+            self.fill(kept, number);
         }
     }
 
@@ -187,25 +210,36 @@ mod tests {
         }
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+    fn size() -> impl Strategy<Value = usize> {
+        let below = LEAST_BYTES - 1;
+        prop_oneof![
+            1usize..100_000,
+            1_500_000usize..2_200_000,
+            Just(2 << 20),
+            Just(below),
+            2usize << 20..8 << 20
+        ]
+    }
 
-        /// Of any size, as large as before or not.
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Several pieces beside one another, of any sizes.
         #[test]
-        fn what_was_written_is_there_after_each_change_of_size(
-            sizes in prop::collection::vec(
-                prop_oneof![1usize..100_000, 1_500_000usize..2_200_000, Just(2 << 20), Just(LEAST_BYTES - 1), 2usize << 20..20 << 20],
-                1..6,
-            ),
-            align in prop_oneof![Just(1), Just(8), Just(64), Just(4096)],
+        fn each_byte_stays_where_it_is_while_pieces_change_their_sizes(
+            first in prop::collection::vec((size(), 0u32..23), 1..4),
+            changes in prop::collection::vec((0usize..4, size()), 0..10),
         ) {
-            let mut piece = Piece::new(sizes[0], align, false);
-            piece.bytes().fill(7);
-            for &size in &sizes[1..] {
-                let kept = piece.bytes().len().min(size);
-                piece.resize(size);
-                prop_assert!(piece.bytes()[..kept].iter().all(|&byte| byte == 7));
-                piece.bytes().fill(7);
+            let mut pieces: Vec<Piece> = first.iter().map(|&(size, align)| Piece::new(size, 1 << align)).collect();
+            for (number, piece) in pieces.iter_mut().enumerate() {
+                piece.fill(0, number);
+            }
+            for (number, size) in changes {
+                let number = number % pieces.len();
+                pieces[number].resize(size, number);
+            }
+            for (number, piece) in pieces.iter_mut().enumerate() {
+                piece.resize(1, number);
             }
         }
     }
@@ -213,14 +247,14 @@ mod tests {
     #[test]
     fn zeroed_pieces_are_zero_wherever_pieces_lay_before() {
         for size in [100, LEAST_BYTES - 1, LEAST_BYTES, 2 << 20, 5 << 20] {
-            Piece::new(size, 8, false).bytes().fill(7);
-            assert!(Piece::new(size, 8, true).bytes().iter().all(|&byte| byte == 0), "{size}");
+            Piece::new(size, 8).bytes().fill(7);
+            assert!(Piece::new(size, 8).bytes().iter().all(|&byte| byte == 0), "{size}");
         }
     }
 
     #[test]
     fn what_there_is_no_room_for_is_null_and_the_piece_stays() {
-        let mut piece = Piece::new(3 << 20, 8, true);
+        let mut piece = Piece::new(3 << 20, 8);
         piece.bytes()[5] = 5;
         let most = isize::MAX as usize - 8;
         // SAFETY: the size is not 0, and rounded up to the alignment it is at most `isize::MAX`.

@@ -42,7 +42,7 @@ pub(crate) struct BegunStream {
 enum Memory<'a> {
     /// Somebody else's, who uses it again.
     Borrowed,
-    /// A copy of a small message, or of a part: one piece of memory for head and content.
+    /// A copy of a head and of what has come with it, both small.
     Small(&'a Bytes),
     /// Much that is shared. A head is copied out of it, since it may be kept for as long as the connection (HPACK's table).
     Shared(&'a Bytes),
@@ -120,7 +120,7 @@ impl OutgoingText {
         bytes: &[u8],
         by: &mut impl BeginsStream,
     ) -> Poll<io::Result<usize>> {
-        if bytes.len() < LEAST_BYTES {
+        if bytes.len() < LEAST_BYTES && matches!(self.writing, Writing::Head) && self.line.is_empty() {
             let own = Bytes::copy_from_slice(bytes);
             return self.poll_write_of(cx, &own, &Memory::Small(&own), by);
         }
@@ -225,7 +225,7 @@ impl OutgoingText {
         by: &mut impl BeginsStream,
     ) -> io::Result<usize> {
         let before = self.line.len();
-        // Mostly it comes at once, with some of the body behind it, which need not be copied.
+        // Mostly it comes at once, with some of the body behind it, which need not be copied to here.
         let come = if before == 0 {
             bytes
         } else {

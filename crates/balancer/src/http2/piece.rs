@@ -8,7 +8,7 @@ use crate::net::shared_memory::shared;
 
 /// The most content that is given to a stream at once: as much as fits into one record of TLS with the head of its frame.
 pub(super) const PIECE_BYTES: usize = (16 << 10) - 9;
-/// What is smaller comes from the allocator, for a message as a whole.
+/// What is smaller comes from the allocator, and with a head in one piece.
 pub(super) const LEAST_BYTES: usize = 1 << 10;
 
 thread_local! {

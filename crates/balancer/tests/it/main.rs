@@ -1,6 +1,10 @@
 //! Tests of the front-end with real sockets: what arrives at the back-end, and what the client sees.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+/// As the `plimsoll` command has it: what connections hold is measured here.
+#[global_allocator]
+static ALLOCATOR: plimsoll_datapath::ProgramAllocator = plimsoll_datapath::ProgramAllocator;
+
 mod admin;
 mod admission;
 mod bodies;
