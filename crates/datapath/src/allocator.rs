@@ -3,7 +3,7 @@
 //! A policy looks up one of a million targets, and a simulation a document in a cache, at places that nothing foretells: with pages of
 //! 4 KiB the CPU waits for the address of the page as well. So large pieces begin at a multiple of 2 MiB, and the kernel is asked to give
 //! them huge pages as far as those fill them. Small ones are in ordinary pages: otherwise a connection would hold memory that it never
-//! writes (decision 86).
+//! writes (decision 86, and [`refuse_unasked_huge_pages`]).
 
 #![expect(unsafe_code, reason = "memory is given and taken back by hand here")]
 
@@ -22,6 +22,26 @@ const LEAST_BYTES: usize = HUGE_BYTES / 4 * 3;
 /// Gives the program its memory; see the module's documentation.
 #[derive(Debug, Default)]
 pub struct ProgramAllocator;
+
+/// `PR_THP_DISABLE_EXCEPT_ADVISED` of Linux 6.18.
+const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+
+/// Has the kernel give this process no huge pages but those that it asks for. With `always` in
+/// `/sys/kernel/mm/transparent_hugepage/enabled` it gives others, too, and connections hold memory that they never write: half as much
+/// again for one of HTTP/2. Kernels before 6.18 give no huge pages at all then.
+pub fn refuse_unasked_huge_pages() {
+    // SAFETY: the call takes numbers, and changes nothing that memory holds.
+    let refuse =
+        |but: libc::c_ulong| unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1u64, but, 0u64, 0u64) } == 0;
+    if !refuse(EXCEPT_ADVISED) && gives_unasked() {
+        refuse(0);
+    }
+}
+
+fn gives_unasked() -> bool {
+    let told = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    told.is_ok_and(|told| told.contains("[always]"))
+}
 
 fn is_large(layout: Layout) -> bool {
     layout.size() >= LEAST_BYTES && layout.align() <= HUGE_BYTES
@@ -242,6 +262,14 @@ mod tests {
                 piece.resize(1, number);
             }
         }
+    }
+
+    #[test]
+    fn where_all_memory_would_be_in_huge_pages_it_is_not() {
+        refuse_unasked_huge_pages();
+        // SAFETY: the call takes numbers.
+        let is_refused = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0u64, 0u64, 0u64, 0u64) } > 0;
+        assert!(is_refused || !gives_unasked());
     }
 
     #[test]

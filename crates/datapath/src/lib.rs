@@ -59,7 +59,7 @@ mod vlan_end;
 
 pub use accept_queue::accept_queue;
 pub use address_watch::AddressWatch;
-pub use allocator::ProgramAllocator;
+pub use allocator::{ProgramAllocator, refuse_unasked_huge_pages};
 pub use clock::now_ns;
 pub use counters::{ForwarderCounters, GuardCounters, RouterCounters};
 pub use error::DatapathError;

@@ -27,6 +27,7 @@ use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, is_privileged_port}
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
+    plimsoll_datapath::refuse_unasked_huge_pages();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -50,6 +50,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
+    plimsoll_datapath::refuse_unasked_huge_pages();
     let seen = Stamp::of(&args.config);
     let config = load(&args.config)?;
     let (balancer, identity) = start(args, &config)?;
