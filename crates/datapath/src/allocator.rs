@@ -30,9 +30,10 @@ const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 /// `/sys/kernel/mm/transparent_hugepage/enabled` it gives others, too, and connections hold memory that they never write: half as much
 /// again for one of HTTP/2. Kernels before 6.18 give no huge pages at all then.
 pub fn refuse_unasked_huge_pages() {
+    let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: the call takes numbers, and changes nothing that memory holds.
     let refuse =
-        |but: libc::c_ulong| unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1u64, but, 0u64, 0u64) } == 0;
+        |but: libc::c_ulong| unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, but, none, none) } == 0;
     if !refuse(EXCEPT_ADVISED) && gives_unasked() {
         refuse(0);
     }
@@ -267,8 +268,9 @@ mod tests {
     #[test]
     fn where_all_memory_would_be_in_huge_pages_it_is_not() {
         refuse_unasked_huge_pages();
+        let none: libc::c_ulong = 0;
         // SAFETY: the call takes numbers.
-        let is_refused = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0u64, 0u64, 0u64, 0u64) } > 0;
+        let is_refused = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, none, none, none, none) } > 0;
         assert!(is_refused || !gives_unasked());
     }
 
