@@ -192,6 +192,13 @@ ALWAYS_INLINE int handle_kept(struct __sk_buff *skb, struct clone_entry *entry, 
 	return TC_ACT_SHOT;
 }
 
+/* Whether the client begins another connection and no process listens any more: the agent is gone, and the kernel refuses the client.
+ * Otherwise the packet would be held for nobody, or sent to a node that drops it. */
+ALWAYS_INLINE bool is_to_be_refused(struct __sk_buff *skb, const struct packet *packet)
+{
+	return packet->flags & TCP_SYN && !(packet->flags & TCP_ACK) && state_of_socket(skb, packet) == STATE_NONE;
+}
+
 ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet, struct router_counters *counts)
 {
 	struct clone_entry *entry;
@@ -206,6 +213,8 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 		counts->late++;
 		return TC_ACT_SHOT;
 	}
+	if (is_to_be_refused(skb, packet))
+		return TC_ACT_UNSPEC;
 	if (entry->seen & CLONE_KEPT)
 		return handle_kept(skb, entry, packet, counts);
 	if (!note(skb, entry, packet, counts))

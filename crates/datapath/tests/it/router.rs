@@ -1,12 +1,13 @@
 //! The packet router's program, tried on single packets.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
 use plimsoll_datapath::tcp::{TcpState, Window};
 use plimsoll_datapath::{
     AnswerEnd, CloneEntry, DatapathError, Flow, Guard, GuardConfig, HeldRing, PacketRouter,
     PacketRouterConfig, PacketVerdict, RouterEvent,
 };
+use plimsoll_testkit::eventually;
 
 use crate::forwarder::{NEXT_HOP, pairs};
 use crate::network::{Instance, Machine, opened};
@@ -19,23 +20,31 @@ const WINDOW: u32 = 1 << 17;
 struct World {
     router: PacketRouter,
     ring: HeldRing<RouterEvent>,
+    /// At the virtual addresses, as an agent has them.
+    listeners: Vec<TcpListener>,
     _instance: Instance,
-    _machine: Machine,
+    machine: Machine,
 }
 
 /// A router at an interface where nothing arrives.
 fn world() -> World {
     let (instance, machine) = (Instance::new(), Machine::new());
     machine.ip("link add eth0 type veth peer name far");
+    let vips = pairs().map(|(_, vip)| vip).to_vec();
+    for vip in &vips {
+        let length = if vip.is_ipv4() { 32 } else { 128 };
+        machine.ip(&format!("addr add {}/{length} dev lo", vip.ip()));
+    }
+    let listeners = machine.run(|| vips.iter().map(|vip| TcpListener::bind(vip).unwrap()).collect());
     let config = PacketRouterConfig {
         instance: instance.0.clone(),
         interface: "eth0".to_owned(),
-        vips: pairs().map(|(_, vip)| vip).to_vec(),
+        vips,
         clones: 100,
         ring_bytes: 1 << 16,
     };
     let (router, ring) = machine.run(|| PacketRouter::open(&config, None)).expect("these tests need root");
-    World { router, ring, _instance: instance, _machine: machine }
+    World { router, ring, listeners, _instance: instance, machine }
 }
 
 fn frozen(flow: Flow) -> TcpState {
@@ -56,7 +65,8 @@ fn frozen(flow: Flow) -> TcpState {
 
 impl World {
     fn see(&self, packet: &Packet) -> PacketVerdict {
-        self.router.try_frame(&packet.frame(), 1).unwrap().verdict
+        let (machine, router) = (&self.machine, &self.router);
+        machine.run(|| router.try_frame(&packet.frame(), 1)).unwrap().verdict
     }
 
     fn entry(&self, flow: &Flow) -> CloneEntry {
@@ -259,6 +269,28 @@ fn fragments_of_a_cloned_connection_go_to_the_kernel_and_tell_nothing() {
     assert_eq!((counters.fragments, counters.held, counters.routed_packets), (4, 0, 0));
 }
 
+/// Held it would wait for a process that is gone, and where the clone was it would be dropped.
+#[test]
+fn who_begins_again_where_nobody_listens_any_more_is_for_the_kernel() {
+    let mut world = world();
+    let [first, kept] = pairs();
+    let flows = [first, kept].map(|pair| world.cloned(pair));
+    assert!(world.router.lead_all(&flows[1], &NEXT_HOP, false).unwrap());
+    let begin = |world: &World| pairs().map(|(client, vip)| world.see(&Packet::new(client, vip, SYN)));
+    assert_eq!(begin(&world), [PacketVerdict::Redirect; 2]);
+    world.listeners.clear();
+    // A process that another test is just starting may have a copy of the listeners for a moment.
+    eventually("nobody to listen there", || begin(&world) == [PacketVerdict::Pass; 2]);
+    world.router.lead_here(&flows[0]).unwrap();
+    assert_eq!(begin(&world), [PacketVerdict::Pass; 2], "also before the clone is there");
+    // Clones go on, and the next agent of the name hears of the connections.
+    assert_eq!(world.see(&ack(kept, 500)), PacketVerdict::Redirect);
+    assert!(world.router.lead(&flows[0], &NEXT_HOP).unwrap());
+    assert_eq!(world.see(&ack(first, 500)), PacketVerdict::Redirect);
+    assert_eq!(world.see(&Packet::new(first.0, first.1, SYN | ACK)), PacketVerdict::Redirect);
+    assert!(flows.iter().all(|flow| world.router.get(flow).unwrap().is_some()) && world.told().is_empty());
+}
+
 #[test]
 fn what_another_node_sends_to_nobody_is_dropped() {
     let world = world();
@@ -290,11 +322,11 @@ fn another_router_of_the_same_name_inherits_what_clients_wait_for_and_leaves_not
     assert!(world.told().contains(&RouterEvent::Reset(Flow::new(resets.0, resets.1))));
     let closing = world.cloned(closes);
     assert!(world.router.lead_all(&closing, &NEXT_HOP, true).unwrap());
-    let World { router, ring, _instance, _machine } = world;
+    let World { router, ring, _instance, machine, .. } = world;
     let filters = |machine: &Machine| machine.filters("eth0", "ingress").contains("plimsoll_route");
-    assert!(filters(&_machine));
+    assert!(filters(&machine));
     drop((router, ring));
-    assert!(filters(&_machine), "what was cloned is led on");
+    assert!(filters(&machine), "what was cloned is led on");
     let config = PacketRouterConfig {
         instance: _instance.0.clone(),
         interface: "eth0".to_owned(),
@@ -305,22 +337,22 @@ fn another_router_of_the_same_name_inherits_what_clients_wait_for_and_leaves_not
     let open = || opened(|| PacketRouter::open(&config, None));
     // The second one is as a process whose start fails leaves it.
     for _ in 0..2 {
-        let (mut router, _ring) = _machine.run(open).unwrap();
+        let (mut router, _ring) = machine.run(open).unwrap();
         let mut inherited = router.take_inherited();
         inherited.sort_by_key(|flow| flow.client.is_ipv6());
         assert_eq!(inherited, waiting, "whoever comes next can tell their clients");
         assert_eq!(router.take_inherited(), []);
         assert_eq!(router.entered(), waiting.len(), "of the others the client knows");
     }
-    let (router, _ring) = _machine.run(open).unwrap();
+    let (router, _ring) = machine.run(open).unwrap();
     for (flow, entry) in waiting.iter().zip(entries) {
         assert_eq!(router.take(flow).unwrap(), Some(entry));
     }
     drop((router, _ring));
-    let (mut router, _ring) = _machine.run(open).unwrap();
+    let (mut router, _ring) = machine.run(open).unwrap();
     assert_eq!(router.take_inherited(), [], "all are told");
-    _machine.run(|| router.detach()).unwrap();
-    assert!(!filters(&_machine));
+    machine.run(|| router.detach()).unwrap();
+    assert!(!filters(&machine));
 }
 
 /// A guard of a killed process holds what comes for connections without a lease, and lets nothing of them out.

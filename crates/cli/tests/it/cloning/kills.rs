@@ -14,7 +14,7 @@ const AT_ONCE: usize = 6;
 
 /// Sends requests for these documents, and reads their answers. An error is the end of the connection, or that nothing came for long.
 fn ask(vip: SocketAddr, numbers: &[usize]) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(vip)?;
+    let mut stream = TcpStream::connect_timeout(&vip, END)?;
     // An original whose clone does not end waits for 30 s.
     stream.set_read_timeout(Some(END))?;
     let requests = numbers.iter().map(|number| format!("GET /{number}.bin HTTP/1.1\r\nHost: x\r\n\r\n"));
@@ -146,31 +146,64 @@ fn a_client_of_whom_only_a_killed_original_knew_is_reset_by_the_next_process() {
     nodes.stop_all();
 }
 
-/// Its clone has told the answer's end, so the original waits for what the client acknowledges; but that was reset by the clone's kernel.
-#[test]
-fn a_client_whose_clone_was_killed_begins_again_from_the_same_port() {
-    let mut nodes = Nodes::new(&[]);
-    // All of it fits into the clone's socket, and not into the client's.
-    let (number, vip) = (nodes.document_at(1, 40_000), nodes.vip());
-    let from = |port: u16| {
+/// A connection from this port of the client (0: any), which may have had one.
+fn connect_from(nodes: &Nodes, port: u16, receive_bytes: usize) -> std::io::Result<TcpStream> {
+    let vip = nodes.vip();
+    let from = || {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
+        socket.set_recv_buffer_size(receive_bytes).unwrap();
         socket.set_reuse_address(true).unwrap();
         socket.bind(&SocketAddr::from(([0, 0, 0, 0], port)).into()).unwrap();
         // Less than the 30 s for which an original waits for its client.
         socket.connect_timeout(&vip.into(), Duration::from_secs(15)).map(|()| TcpStream::from(socket))
     };
-    let connect = |port| nodes.lab.node(Node::Client).unwrap().run(|| from(port)).unwrap().unwrap();
-    let mut stream = connect(0);
+    nodes.lab.node(Node::Client).unwrap().run(from).unwrap()
+}
+
+/// Its clone has told the answer's end, so the original waits for what the client acknowledges; but that was reset by the clone's kernel.
+#[test]
+fn a_client_whose_clone_was_killed_begins_again_from_the_same_port() {
+    let mut nodes = Nodes::new(&[]);
+    // All of it fits into the clone's socket, and not into the client's.
+    let number = nodes.document_at(1, 40_000);
+    let mut stream = connect_from(&nodes, 0, 4096).unwrap();
     write!(stream, "GET /{number}.bin HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     assert!(stream.read(&mut [0; 100]).unwrap() > 0);
     pace(Duration::from_millis(500), Why::Midst);
     nodes.agents[1].take().unwrap().kill();
     assert!(uninterrupted(|| stream.read_to_end(&mut Vec::new())).is_err(), "its node is dead");
-    let mut again = connect(stream.local_addr().unwrap().port());
+    let mut again = connect_from(&nodes, stream.local_addr().unwrap().port(), 4096).unwrap();
     write!(again, "GET /{number}.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     assert!(is_whole((again, Vec::new()), number), "another one answers");
     nodes.start(1);
     nodes.lead_to(0);
     nodes.stop_all();
+}
+
+/// The table of clones stays, and nobody reads what is held by it.
+fn a_client_begins_again_from_the_port_of_a_killed_original(options: &'static [&'static str]) {
+    let mut nodes = Nodes::new(options);
+    let number = nodes.large_at(1);
+    let mut stream = connect_from(&nodes, 0, 65_536).unwrap();
+    write!(stream, "GET /{number}.bin HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    stream.read_exact(&mut [0; 100_000]).unwrap();
+    let port = stream.local_addr().unwrap().port();
+    nodes.agents[0].take().unwrap().kill();
+    // Then its end is a reset.
+    drop(stream);
+    let refused = connect_from(&nodes, port, 65_536).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    nodes.start(0);
+    nodes.lead_to(0);
+    nodes.stop_all();
+}
+
+#[test]
+fn a_client_of_a_killed_original_that_begins_again_from_the_same_port_is_refused() {
+    a_client_begins_again_from_the_port_of_a_killed_original(&[]);
+}
+
+#[test]
+fn a_client_of_a_clone_that_kept_the_connection_of_a_killed_original_is_refused() {
+    a_client_begins_again_from_the_port_of_a_killed_original(&["--clone-keep"]);
 }
