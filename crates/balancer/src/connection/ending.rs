@@ -13,16 +13,20 @@ use crate::http::request::RequestHead;
 use crate::http::{Framing, HttpVersion, RequestRefusal};
 use crate::mechanism::carry::Mechanism;
 use crate::net::buffer::Buffer;
+use crate::net::deadline::Fired;
 use crate::net::halves::ClientIo;
 use crate::net::write::poll_write_all;
 use crate::observe::{RequestRecord, raw_line};
 use crate::worker::Scratch;
 use plimsoll_observe::line::Times;
 
-/// How much to read and discard from a client that is told to go, so that it can read the answer, and how
-/// long.
-const LINGER_BYTES: usize = 1 << 20;
-const LINGER: Duration = Duration::from_secs(1);
+/// How long what a client sends is read and discarded after its answer, and how much of it: many read no answer before they have sent all.
+const LINGER_MS: u64 = 30_000;
+const LINGER_BYTES: u64 = 1 << 30;
+/// How long it may be silent meanwhile, once that more has come.
+const LINGER_SILENCE_MS: u64 = 5000;
+/// How long more is waited for first, or where the front-end stops.
+const LEAST_LINGER_MS: u64 = 1000;
 
 impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
     /// Whether the connection may be used for another request after this one. A stream of HTTP/2 has one: whatever follows it is none.
@@ -173,16 +177,30 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         if !self.stream.end_output() {
             return;
         }
-        self.deadline.set(LINGER);
-        let mut left = LINGER_BYTES;
+        // Whoever stops the front-end does not wait for it, and who needs a place may have this one.
+        self.deadline.set_idle(true);
+        self.deadline.set_incomplete(true);
+        let mut stops = self.accepted.closing.load(Ordering::Relaxed);
+        let mut until_ms = self.deadline.now_ms() + if stops { LEAST_LINGER_MS } else { LINGER_MS };
+        let (mut silence_ms, mut left_bytes) = (LEAST_LINGER_MS, LINGER_BYTES);
         let input: &mut Buffer = &mut scratch.input;
         input.consume(input.len());
         let stream = &mut *self.stream;
-        while let Ok(Ok(n @ 1..)) = self.deadline.guard(|cx| input.poll_fill(cx, stream)).await {
-            input.consume(n);
-            left = left.saturating_sub(n);
-            if left == 0 {
-                return;
+        while left_bytes > 0 && self.deadline.now_ms() < until_ms {
+            let left_ms = until_ms - self.deadline.now_ms();
+            self.deadline.set(Duration::from_millis(silence_ms.min(left_ms)));
+            match self.deadline.guard(|cx| input.poll_fill(cx, stream)).await {
+                Ok(Ok(n @ 1..)) => {
+                    input.consume(n);
+                    left_bytes = left_bytes.saturating_sub(n as u64);
+                    silence_ms = LINGER_SILENCE_MS;
+                }
+                Err(Fired::Stopped) if !stops => {
+                    stops = true;
+                    until_ms = until_ms.min(self.deadline.now_ms() + LEAST_LINGER_MS);
+                    self.deadline.set_idle(false);
+                }
+                _ => return,
             }
         }
     }

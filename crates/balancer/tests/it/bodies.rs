@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_testkit::{Why, pace};
+use plimsoll_testkit::{Why, eventually, pace};
 
 use super::common::origin::{Conn, Origin, echo};
 use super::common::strict::Message;
@@ -141,12 +141,15 @@ fn an_early_answer_reaches_the_client_and_ends_the_connection() {
         assert_eq!(statuses(&answer, &["POST"]), [413], "{chunked}");
         assert_eq!(end, End::Closed);
     }
-    // Pushed without a look at the answer: it is there all the same.
+    // Pushed without a look at the answer, and not in one go: it is there all the same.
     let mut client = front_end.client();
-    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n");
-    client.send(vec![b'x'; 5_000_000]);
-    let (answer, _) = client.rest();
-    assert_eq!(statuses(&answer, &["POST"]), [413]);
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 25000000\r\n\r\n");
+    for _ in 0..5 {
+        assert!(client.send(vec![b'x'; 5_000_000]), "it is not reset");
+        pace(Duration::from_millis(50), Why::SlowPeer);
+    }
+    let (answer, end) = client.rest();
+    assert_eq!((statuses(&answer, &["POST"]), end), (vec![413], End::Closed));
     front_end.assert_idle();
     assert_eq!(origin.take(), []);
 }
@@ -240,6 +243,23 @@ fn bodies_beyond_the_limit() {
     assert_eq!(origin.take().iter().map(|m| m.body.len()).collect::<Vec<_>>(), [10_000, 10_000]);
 }
 
+/// Who sends on after an answer is listened to for long, but keeps nobody waiting.
+#[test]
+fn a_client_that_sends_on_after_its_answer_does_not_hold_up_a_stop() {
+    let origin = Origin::echo();
+    let front_end = FrontEnd::new(&[origin.address], "[limits]\nbody = \"10kB\"\n");
+    let mut client = front_end.client();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n");
+    let mut is_taken = move || {
+        pace(Duration::from_millis(100), Why::SlowPeer);
+        client.send(vec![b'x'; 100_000])
+    };
+    assert!((0..30).all(|_| is_taken()), "three seconds after its answer it is still read");
+    let sender = std::thread::spawn(move || (0..100).any(|_| !is_taken()));
+    front_end.stop_within(Duration::from_secs(60));
+    assert!(sender.join().unwrap(), "it is not read for long");
+}
+
 #[test]
 fn a_bad_chunk_in_the_middle() {
     let origin = Origin::echo();
@@ -261,7 +281,9 @@ fn a_bad_chunk_in_the_middle() {
     }
     front_end.assert_idle();
     assert_eq!(origin.take(), []);
-    assert!((5..=10).contains(&origin.unfinished().len()));
+    // The back-end may not have accepted the last one yet.
+    eventually("what began", || origin.unfinished().len() >= 5);
+    assert!(origin.unfinished().len() <= 10);
 }
 
 #[test]
