@@ -42,6 +42,15 @@ pub struct Certificate {
     digest: [u8; 32],
 }
 
+/// What is said of a certificate that rustls cannot read, though it can be shown to clients.
+const NOT_VERSION_3: &str = "is not of X.509, version 3, and many clients refuse it: ask for one with subjectAltName (openssl x509 -req: by -extfile or \
+                             -copy_extensions copy)";
+
+/// Whether the key's public half is this one, as certificates have it.
+fn is_key_of(certified: &CertifiedKey, public_key: &[u8]) -> bool {
+    certified.key.public_key().is_some_and(|of_key| *of_key == *public_key)
+}
+
 impl Certificate {
     /// Reads and checks it.
     ///
@@ -63,16 +72,20 @@ impl Certificate {
             let remedy = "use a key of RSA with 2,048 to 8,192 bits, of ECDSA with P-256, P-384 or P-521, or of Ed25519";
             TlsFileError::of(&files.key, error.to_string(), remedy)
         })?;
-        let Inspected { names, begins, ends, warnings } = inspect(&files.chain, &chain)?;
+        let Inspected { names, begins, ends, mut warnings, public_key } = inspect(&files.chain, &chain)?;
         let mut certified = CertifiedKey::new(chain, signing);
         certified.ocsp = ocsp;
-        if certified.keys_match().is_err() {
-            let what = format!("is not the key of the certificate in {}", files.chain.display());
-            return Err(TlsFileError::of(
-                &files.key,
-                what,
-                "name the key with which the certificate was asked for",
-            ));
+        match certified.keys_match() {
+            Ok(()) => {}
+            // It may be one that the library cannot read, which only shows it to clients.
+            Err(rustls::Error::InvalidCertificate(_)) if is_key_of(&certified, &public_key) => {
+                warnings.push(NOT_VERSION_3.to_owned());
+            }
+            Err(_) => {
+                let what = format!("is not the key of the certificate in {}", files.chain.display());
+                let remedy = "name the key with which the certificate was asked for";
+                return Err(TlsFileError::of(&files.key, what, remedy));
+            }
         }
         let certified = Arc::new(certified);
         Ok(Self {
@@ -146,6 +159,31 @@ mod tests {
         let renewed = issue(&authority, "site", &["example.org"]);
         assert_eq!(renewed, files);
         assert_ne!(read, Certificate::read(&renewed).unwrap());
+    }
+
+    /// As OpenSSL 3.0 makes them of a request without further options.
+    #[test]
+    fn a_certificate_of_version_1_is_shown_as_it_is_and_warned_of() {
+        let authority = TestAuthority::new();
+        let other = issue(&authority, "other", &["b.example"]);
+        let directory = authority.path("");
+        let openssl = |arguments: &str| {
+            let mut command = std::process::Command::new("openssl");
+            let output = command.args(arguments.split(' ')).current_dir(&directory).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        openssl("ecparam -name prime256v1 -genkey -noout -out ca.ec");
+        openssl("req -x509 -new -key ca.ec -out ca.crt -subj /CN=authority");
+        openssl("ecparam -name prime256v1 -genkey -noout -out v1.ec");
+        openssl("pkcs8 -topk8 -nocrypt -in v1.ec -out v1.key");
+        openssl("req -new -key v1.key -out v1.csr -subj /CN=old.example");
+        openssl("x509 -req -in v1.csr -CA ca.crt -CAkey ca.ec -CAcreateserial -out v1.crt");
+        let files =
+            CertificateFiles { chain: authority.path("v1.crt"), key: authority.path("v1.key"), ocsp: None };
+        let read = Certificate::read(&files).unwrap();
+        assert!(read.warnings.iter().any(|warning| warning == NOT_VERSION_3), "{:?}", read.warnings);
+        let swapped = Certificate::read(&CertificateFiles { key: other.key, ..files }).unwrap_err();
+        assert!(swapped.what.starts_with("is not the key of the certificate in "), "{swapped}");
     }
 
     #[test]

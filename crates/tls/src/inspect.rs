@@ -17,6 +17,8 @@ pub(crate) struct Inspected {
     pub(crate) begins: Timestamp,
     pub(crate) ends: Timestamp,
     pub(crate) warnings: Vec<String>,
+    /// In DER, with its algorithm.
+    pub(crate) public_key: Vec<u8>,
 }
 
 /// Looks into the certificates of a file; there is at least one.
@@ -38,6 +40,7 @@ pub(crate) fn inspect(path: &Path, chain: &[CertificateDer<'_>]) -> Result<Inspe
         begins: time(first.validity().not_before.timestamp())?,
         ends: time(first.validity().not_after.timestamp())?,
         warnings,
+        public_key: first.public_key().raw.to_vec(),
     })
 }
 
