@@ -93,6 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         seed,
         arrivals: Arrivals::Poisson { rate_rps },
         warmup: requests as u64 / 3,
+        settles: false,
         idle_below: 1.0,
         poll_time: Nanos::ZERO,
         faults: &[],

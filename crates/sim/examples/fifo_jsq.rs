@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         seed,
         arrivals: Arrivals::Poisson { rate_rps: LOAD * BACKENDS as f64 },
         warmup: 0,
+        settles: false,
         idle_below: 1.0,
         poll_time: Nanos::ZERO,
         faults: &[],

@@ -58,6 +58,9 @@ pub struct RunConfig<'a> {
     pub arrivals: Arrivals,
     /// Completions before the measurement starts.
     pub warmup: u64,
+    /// Whether the request behind the warm-up arrives only when all before it have ended, so that no queue of a cold start counts. Only where times
+    /// between arrivals are drawn.
+    pub settles: bool,
     /// A back-end counts as idle below this load (LARD section 3.3: 40 % of `t_low`).
     pub idle_below: f64,
     /// How long a poll takes. The answers are the loads at the time they come. Zero for instant polls.

@@ -36,6 +36,8 @@ struct Engine<'a, M, S, F> {
     upcoming: Option<SimRequest>,
     /// The [`key`] of its arrival; that of none where there is none, or it waits for room.
     arrives: u128,
+    /// The upcoming request waits for the end of all before it.
+    settling: bool,
     next_tick: Option<Time>,
     faults_done: usize,
     /// The next fault or tick.
@@ -102,6 +104,7 @@ pub(crate) fn run_with<M: Model, E>(
         jobs: Jobs::default(),
         upcoming: None,
         arrives: u128::MAX,
+        settling: false,
         next_tick,
         faults_done: 0,
         timed: Time::ZERO,
@@ -137,13 +140,16 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
                     self.model.handle(event, &mut context);
                     self.complete();
                     self.admit(observer)?;
+                    self.settle();
                 }
                 NextEvent::Arrival => {
                     self.arrive(observer)?;
+                    self.settle();
                 }
                 NextEvent::Fault => {
                     self.fault(self.config.faults[self.faults_done - 1]);
                     self.admit(observer)?;
+                    self.settle();
                 }
                 NextEvent::Tick => {
                     self.front_ends.tick(self.now);
@@ -159,6 +165,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
                         self.carry_out_later(&arrived, &decided, observer);
                     }
                     self.admit(observer)?;
+                    self.settle();
                 }
             }
             // A disk may still be reading for requests that are gone.

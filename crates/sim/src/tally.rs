@@ -22,7 +22,8 @@ pub(crate) struct RunTally {
     sent_bytes: u64,
     pub(crate) rejected: u64,
     pub(crate) lost: u64,
-    per_backend: Vec<u64>,
+    /// Requests and bytes of answers.
+    per_backend: Vec<(u64, u64)>,
     response: Distribution,
     slowdown: Distribution,
     loads: LoadMeters,
@@ -49,7 +50,7 @@ impl RunTally {
             sent_bytes: 0,
             rejected: 0,
             lost: 0,
-            per_backend: vec![0; backends],
+            per_backend: vec![(0, 0); backends],
             response: Distribution::default(),
             slowdown: Distribution::default(),
             loads: LoadMeters::new(backends, idle_below),
@@ -63,7 +64,9 @@ impl RunTally {
     pub(crate) fn answered(&mut self, job: &Job, now: Time) -> bool {
         self.completed += 1;
         self.sent_bytes = self.sent_bytes.saturating_add(job.size_bytes);
-        self.per_backend[job.assigned.backend.index()] += 1;
+        let (requests, sent_bytes) = &mut self.per_backend[job.assigned.backend.index()];
+        *requests += 1;
+        *sent_bytes = sent_bytes.saturating_add(job.size_bytes);
         let response_ns = now.since(job.arrived).as_nanos();
         self.response.record(response_ns);
         let permille = slowdown_permille(response_ns, job.alone.as_nanos());
@@ -83,7 +86,7 @@ impl RunTally {
         self.before = self.completed + self.rejected + self.lost;
         (self.completed, self.rejected, self.lost, self.sent_bytes) = (0, 0, 0, 0);
         (self.started, self.ended) = (now, now);
-        self.per_backend.fill(0);
+        self.per_backend.fill((0, 0));
         self.response.reset();
         self.slowdown.reset();
         self.loads.restart(now);
@@ -153,7 +156,8 @@ impl RunTally {
             .map(BackendId::new)
             .zip(loads)
             .map(|(b, (mean_load, idle_ratio))| BackendOutcome {
-                requests: self.per_backend[b.index()],
+                requests: self.per_backend[b.index()].0,
+                sent_bytes: self.per_backend[b.index()].1,
                 usage: usage(b, self.ended),
                 mean_load,
                 idle_ratio,

@@ -100,6 +100,7 @@ pub fn execute_recording(
         seed: s.seed,
         arrivals: s.arrivals,
         warmup: s.warmup,
+        settles: s.settles,
         idle_below: IDLE_SHARE * f64::from(thresholds.t_low),
         poll_time: Nanos::ZERO,
         faults: &s.faults,

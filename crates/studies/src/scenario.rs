@@ -98,6 +98,8 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// Requests answered before the measurement starts.
     pub warmup: u64,
+    /// Whether the next one arrives only when these have ended ([`plimsoll_sim::RunConfig::settles`]).
+    pub settles: bool,
 }
 
 impl Scenario {
@@ -130,6 +132,7 @@ impl Scenario {
             hot_spots: Vec::new(),
             faults: Vec::new(),
             warmup: 0,
+            settles: false,
         }
     }
 

@@ -143,6 +143,7 @@ impl Args {
             load: self.target_load,
             p99_s: self.p99.as_secs_f64(),
             network_bits_per_s: self.network,
+            strips_query: self.read.strip_query,
             seed: self.seed,
             most_requests: self.sample,
         })

@@ -37,6 +37,39 @@ fn an_advice_is_the_same_again_and_its_configuration_is_good() {
     assert_eq!(again["backends"], 3);
 }
 
+/// A log whose requests differ in their queries alone, and whose name is more than one line.
+#[test]
+fn the_configuration_counts_targets_as_the_log_was_read_and_is_good_whatever_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, out) = (dir.path().join("a\nx = 1.log"), dir.path().join("advice"));
+    let line = |n: u32| {
+        let (minute, second) = (n / 60 % 60, n % 60);
+        format!(
+            "192.0.2.1 - - [01/Jan/2026:00:{minute:02}:{second:02} +0000] \"GET /{}?s={n} HTTP/1.1\" 200 9000\n",
+            n % 70
+        )
+    };
+    std::fs::write(&log, (0..3_000).map(line).collect::<String>()).unwrap();
+    // So few that both times of the log, one behind the other, would be beyond what the simulator counts, if they began in 1970.
+    let asked = [
+        "advise",
+        log.to_str().unwrap(),
+        "--strip-query",
+        "--target-load",
+        "0.01x",
+        "--seed",
+        "18446744073709551615",
+    ];
+    let advised = plimsoll(&[&asked[..], &["--out", out.to_str().unwrap()]].concat());
+    assert_eq!(advised.status.code(), Some(0), "{}", text(&advised.stderr));
+    let config = out.join("plimsoll.toml");
+    let check = plimsoll(&["check", "--config", config.to_str().unwrap()]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
+    assert!(std::fs::read_to_string(&config).unwrap().contains("[target]\nkey = \"path\"\n"));
+    let advice: Value = serde_json::from_slice(&std::fs::read(out.join("advice.json")).unwrap()).unwrap();
+    assert!(advice["policies"][0]["capacity_rps"].as_f64().is_some_and(|rps| rps > 1_000.0), "{advice}");
+}
+
 #[test]
 fn logs_that_lead_to_no_advice_are_refused() {
     let line = |n: u32| {

@@ -18,14 +18,38 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
             (self.upcoming, self.arrives) = (None, u128::MAX);
             return Ok(());
         };
+        self.upcoming = Some(request);
+        if self.config.settles && self.arrived == self.config.warmup && self.config.arrivals.are_drawn() {
+            // The request before it is about to be offered: `settle` sees its end.
+            (self.arrives, self.settling) = (u128::MAX, self.arrived > 0);
+            if self.settling {
+                return Ok(());
+            }
+        }
+        self.plan(request);
+        Ok(())
+    }
+
+    /// Sets when this one arrives, the upcoming one.
+    #[inline(always)]
+    fn plan(&mut self, request: SimRequest) {
         let time = self.times.next(&request, self.now);
         let closed = self.config.arrivals == Arrivals::Closed;
         self.arrives = if closed { u128::MAX } else { key(time, self.queue.ticket()) };
-        self.upcoming = Some(request);
         if !self.config.hot_spots.is_empty() {
             self.redirect(time);
         }
-        Ok(())
+    }
+
+    /// Lets the request that waits for the end of all others arrive, if they have ended.
+    #[inline(always)]
+    pub(super) fn settle(&mut self) {
+        if self.settling && self.jobs.is_empty() && !self.front_ends.holds_requests() {
+            self.settling = false;
+            if let Some(request) = self.upcoming {
+                self.plan(request);
+            }
+        }
     }
 
     #[inline(never)]

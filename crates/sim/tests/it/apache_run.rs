@@ -78,6 +78,7 @@ impl ApacheRun<'_> {
             seed: self.seed,
             arrivals: self.arrivals,
             warmup: self.warmup,
+            settles: false,
             idle_below: 1.0,
             poll_time: Nanos::ZERO,
             faults: &self.faults,

@@ -50,6 +50,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) cache_bytes: u64,
     pub(crate) global_memory: bool,
     pub(crate) warmup: u64,
+    pub(crate) settles: bool,
     pub(crate) params: LardModelParams,
 }
 
@@ -66,6 +67,7 @@ impl Default for Setup<'_> {
             cache_bytes: 1 << 20,
             global_memory: false,
             warmup: 0,
+            settles: false,
             params: LardModelParams::default(),
         }
     }
@@ -88,6 +90,7 @@ impl Setup<'_> {
             seed: self.seed,
             arrivals: self.arrivals,
             warmup: self.warmup,
+            settles: self.settles,
             idle_below: 10.0,
             poll_time: self.poll_time,
             faults: &self.faults,

@@ -103,6 +103,23 @@ fn the_warm_up_is_not_measured() {
     assert!((outcome.simulated.as_secs_f64() - 10.0).abs() < 0.1);
 }
 
+/// Fifty reads of 28 ms and more come in half a second, and then the same fifty, twice.
+#[test]
+fn what_waits_behind_a_warm_up_counts_unless_the_run_settles() {
+    let slowest_ms = |settles, warmup| {
+        let arrivals = Arrivals::Poisson { rate_rps: 100.0 };
+        let setup = Setup { arrivals, warmup, settles, ..Setup::default() };
+        let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(150, 100));
+        assert_eq!((outcome.requests, outcome.completed), (150 - warmup, 150 - warmup));
+        assert_eq!(decisions.len(), 150);
+        outcome.response_ns.max().unwrap() as f64 / 1e6
+    };
+    assert!(slowest_ms(false, 50) > 500.0, "{}", slowest_ms(false, 50));
+    assert!(slowest_ms(true, 50) < 20.0, "{}", slowest_ms(true, 50));
+    // Without a warm-up nothing is waited for.
+    assert_eq!(slowest_ms(true, 0), slowest_ms(false, 0));
+}
+
 #[test]
 fn speed_compresses_time() {
     let setup = Setup { arrivals: Arrivals::Trace { speed: 4.0 }, ..Setup::default() };

@@ -93,6 +93,7 @@ impl Spread<'_> {
             seed: self.seed,
             arrivals: self.arrivals,
             warmup: self.warmup,
+            settles: false,
             idle_below: 1.0,
             poll_time: Nanos::ZERO,
             faults: &self.faults,

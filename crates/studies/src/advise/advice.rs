@@ -5,41 +5,21 @@ use plimsoll_sim::hardware::HardwareSpec;
 use super::contestants::CONTESTANTS;
 use super::error::AdviseError;
 use super::facts::{LEAST_REQUESTS, LogFacts};
-use super::finals::{FinalFigures, FinalSetting, finals};
+use super::finals::FinalFigures;
+use super::inquiry::{AdviseTarget, Inquiry, MemoryAndSizes};
 use super::levers::{AdviseLever, levers};
-use super::memory::{MemoryStep, enough_bytes, provisional_bytes, spare_bytes, steps};
-use super::plan::{AdviseBench, AdviseLoad, RunPlan, WARMUP};
+use super::memory::{MemoryStep, spare_bytes};
+use super::plan::{AdviseBench, WARMUP};
 use super::question::{AdviseQuestion, LEAST_RPS, MOST_RPS, TargetLoad};
 use super::sample::{sample, twice};
-use super::sizing::{Demand, MOST_UTILIZATION, PolicySize, idle_p99_s, sizes};
+use super::sizing::{MOST_UTILIZATION, PolicySize};
 use super::stress::{STRESS_RUNS, StressOutcome, stress};
-use super::verdict::{AdviseVerdict, figures_of, verdict};
+use super::verdict::{AdviseVerdict, figures_of};
 use crate::matrix::Progress;
-use crate::scenario::ScenarioError;
 use crate::workload::Workload;
 
-/// With fewer back-ends none could fail.
-const LEAST_BACKENDS: usize = 2;
 /// The longest that a log's own times may last at the load that is asked for, in seconds: 30 years.
 const LONGEST_S: f64 = 1e9;
-/// Where nothing says how many there should be.
-const USUAL_BACKENDS: usize = 4;
-
-/// What the cluster is to carry, as it was understood.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AdviseTarget {
-    /// Requests per second at the peak.
-    pub peak_rps: f64,
-    /// Over the log's own peak; `None` where the log has no times.
-    pub times_own_peak: Option<f64>,
-    /// Whether nobody said what is to be carried, and the log does not tell: then it is a share of what the cluster can serve.
-    pub assumed: bool,
-    /// The longest 99th percentile that is wanted, in seconds.
-    pub p99_s: f64,
-    /// The 99th percentile of an idle cluster in seconds, where that is longer already.
-    pub idle_p99_s: Option<f64>,
-}
-
 /// See the module's documentation.
 #[derive(Debug, Clone)]
 pub struct Advice {
@@ -51,7 +31,7 @@ pub struct Advice {
     pub hardware: &'static HardwareSpec,
     /// Costs that were given beside it.
     pub costs: Vec<String>,
-    /// Requests per second that the networks of all back-ends can answer together.
+    /// Requests per second that the networks of all back-ends can answer together, if all send as much.
     pub network_rps: f64,
     /// What is to be carried.
     pub target: AdviseTarget,
@@ -79,6 +59,8 @@ pub struct Advice {
     pub stress: Vec<StressOutcome>,
     /// What changes with each setting.
     pub levers: Vec<AdviseLever>,
+    /// Whether targets are paths without their query.
+    pub strips_query: bool,
     /// Seed of every random choice.
     pub seed: u64,
 }
@@ -146,13 +128,12 @@ pub fn advise(
     }
     let part = sample(workload, question.most_requests, WARMUP)?;
     let workload = part.as_ref().unwrap_or(workload);
-    // What the sample sends in the mean is what its runs have to send.
-    let network_rps = question.network_bits_per_s / 8.0 / facts.answer_mean_bytes.max(1.0);
+    let network_bytes_per_s = question.network_bits_per_s / 8.0;
     let bench = AdviseBench {
         workload,
         hardware: question.hardware,
         costs: &question.costs,
-        network_rps,
+        network_bytes_per_s,
         warmup: WARMUP,
         starts_full: false,
         progress,
@@ -167,12 +148,14 @@ pub fn advise(
     let MemoryAndSizes { memory_bytes, memory_steps, memory_backends, sizes } = inquiry.memory_and_sizes()?;
     let (backends, target, finals, verdict) = inquiry.cluster(memory_bytes, &sizes)?;
     let policy = verdict.policy;
-    let capacity_rps = figures_of(&finals, policy).map_or(1.0, |figures| figures.capacity_rps);
+    let own = figures_of(&finals, policy);
+    let capacity_rps = own.map_or(1.0, |figures| figures.capacity_rps);
+    let answer_bytes = own.map_or(1.0, |figures| figures.answer_mean_bytes).max(1.0);
     Ok(Advice {
         sampled: part.as_ref().map(|part| part.trace.len()),
         hardware: question.hardware,
         costs: question.costs.given().map(|(key, value)| format!("{key} = {value}")).collect(),
-        network_rps: network_rps * backends as f64,
+        network_rps: network_bytes_per_s / answer_bytes * backends as f64,
         target,
         memory_bytes,
         holds_all,
@@ -187,6 +170,7 @@ pub fn advise(
         finals,
         verdict,
         facts,
+        strips_query: question.strips_query,
         seed: question.seed,
     })
 }
@@ -208,103 +192,6 @@ fn wanted(question: &AdviseQuestion, facts: &LogFacts) -> Result<Option<f64>, Ad
         return Err(AdviseError::Load { peak_rps });
     }
     Ok(Some(peak_rps))
-}
-
-/// Memory of each back-end, what was tried for it on how many, and the sizes of clusters with it.
-struct MemoryAndSizes {
-    memory_bytes: u64,
-    memory_steps: Vec<MemoryStep>,
-    memory_backends: usize,
-    sizes: Vec<PolicySize>,
-}
-
-/// A question while it is answered.
-struct Inquiry<'a> {
-    bench: &'a AdviseBench<'a>,
-    facts: &'a LogFacts,
-    question: &'a AdviseQuestion,
-    /// Requests per second at the peak.
-    wanted: Option<f64>,
-    idle_p99_s: Option<f64>,
-    holds_all: bool,
-}
-
-impl Inquiry<'_> {
-    fn memory_and_sizes(&mut self) -> Result<MemoryAndSizes, ScenarioError> {
-        let documents = self.facts.documents_bytes;
-        let given = self.question.memory.map(|memory| memory.bytes(documents));
-        let least = spare_bytes(self.question.hardware);
-        let first = given.unwrap_or_else(|| provisional_bytes(documents, least));
-        let idle = idle_p99_s(self.bench, first, self.question.seed)?;
-        self.idle_p99_s = Some(idle).filter(|&idle| idle > self.question.p99_s);
-        let sizes_of_first = self.sizes(first)?;
-        let memory_backends = self.backends(&sizes_of_first);
-        let memory_steps = match given {
-            Some(_) => Vec::new(),
-            None if self.holds_all => Vec::new(),
-            None => steps(self.bench, documents, memory_backends, self.question.seed)?,
-        };
-        let memory_bytes = enough_bytes(&memory_steps, least).unwrap_or(first);
-        let sizes = if memory_bytes == first { sizes_of_first } else { self.sizes(memory_bytes)? };
-        Ok(MemoryAndSizes { memory_bytes, memory_steps, memory_backends, sizes })
-    }
-
-    fn sizes(&self, memory_bytes: u64) -> Result<Vec<PolicySize>, ScenarioError> {
-        let p99_s = Some(self.question.p99_s).filter(|_| self.idle_p99_s.is_none());
-        let demand = self.wanted.map(|peak_rps| Demand { peak_rps, p99_s });
-        sizes(self.bench, memory_bytes, demand, self.question.seed)
-    }
-
-    /// As many back-ends as the policy needs that needs the fewest.
-    fn backends(&self, sizes: &[PolicySize]) -> usize {
-        let fewest = sizes.iter().filter_map(|size| size.fewest).min();
-        // Where not even the most suffice, policies are judged on so many.
-        let most = self.bench.most_backends();
-        let otherwise = if self.wanted.is_some() { most } else { USUAL_BACKENDS.min(most) };
-        self.question.backends.unwrap_or_else(|| fewest.unwrap_or(otherwise).max(LEAST_BACKENDS))
-    }
-
-    /// The number of back-ends, the load on them, all policies there, and which one to take.
-    fn cluster(
-        &self,
-        memory_bytes: u64,
-        sizes: &[PolicySize],
-    ) -> Result<(usize, AdviseTarget, Vec<FinalFigures>, AdviseVerdict), ScenarioError> {
-        let mut backends = self.backends(sizes);
-        loop {
-            let target = self.target(memory_bytes, backends)?;
-            let seed = self.question.seed;
-            let own_times = self.facts.peak_rps.filter(|_| target.times_own_peak.is_some());
-            let speed = own_times.map(|own_rps| target.peak_rps / own_rps);
-            let setting = FinalSetting { backends, memory_bytes, peak_rps: target.peak_rps, speed, seed };
-            let all = finals(self.bench, setting)?;
-            let verdict = verdict(&all, target.peak_rps, self.holds_all, seed);
-            // The policy to take may need more back-ends than the one that needs the fewest.
-            let needed = sizes.iter().find(|size| size.policy == verdict.policy).and_then(|size| size.fewest);
-            match needed.filter(|&needed| needed > backends && self.question.backends.is_none()) {
-                Some(needed) => backends = needed,
-                None => return Ok((backends, target, all, verdict)),
-            }
-        }
-    }
-
-    fn target(&self, memory_bytes: u64, backends: usize) -> Result<AdviseTarget, ScenarioError> {
-        let (peak_rps, assumed) = match self.wanted {
-            Some(peak_rps) => (peak_rps, false),
-            None => {
-                let load = AdviseLoad::Saturated;
-                let plan = RunPlan::new("lard_r", backends, memory_bytes, load, self.question.seed);
-                (MOST_UTILIZATION * self.bench.run(&plan)?.throughput_rps, true)
-            }
-        };
-        Ok(AdviseTarget {
-            peak_rps,
-            times_own_peak: self.facts.peak_rps.map(|own_rps| peak_rps / own_rps),
-            assumed,
-            p99_s: self.question.p99_s,
-            idle_p99_s: self.idle_p99_s,
-        })
-    }
 }
 
 #[cfg(test)]

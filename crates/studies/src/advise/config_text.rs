@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use plimsoll_report::format::{bytes, number};
 
 use super::advice::Advice;
+use super::contestants::{CONTESTANTS, PolicyKind};
 use super::notes::back_ends;
-use super::verdict::VerdictReason;
 
 /// Networks for documentation (RFC 5737): their addresses belong to nobody.
 const NETWORKS: [&str; 3] = ["192.0.2", "198.51.100", "203.0.113"];
@@ -21,6 +21,11 @@ fn address(number: usize) -> String {
 #[must_use]
 pub fn plimsoll_toml(advice: &Advice, command: &str) -> String {
     let mut out = String::new();
+    // A name may have line feeds, behind which there would be no comment.
+    let command: String = command
+        .chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect();
     let carry = if advice.carries() { "carries" } else { "falls short of" };
     // Writing to a string does not fail.
     let _ = write!(
@@ -35,6 +40,9 @@ pub fn plimsoll_toml(advice: &Advice, command: &str) -> String {
     for number in 0..advice.backends {
         let _ = write!(out, "\n[[backend]]\nname = \"b{number}\"\naddress = \"{}\"\n", address(number));
     }
+    if advice.strips_query {
+        out += "\n# Requests that differ in their query alone are for one document, as in the log that was read.\n[target]\nkey = \"path\"\n";
+    }
     let _ = write!(
         out,
         "\n[policy]\nname = \"{}\"\n\n# As many requests at once as in the simulation; the others wait.\n[admission]\nlimit = \"lard\"\n\n\
@@ -44,6 +52,11 @@ pub fn plimsoll_toml(advice: &Advice, command: &str) -> String {
     out
 }
 
+/// Whether the advised policy knows where targets are, which other balancers do not.
+fn is_aware(advice: &Advice) -> bool {
+    CONTESTANTS.iter().any(|of| of.policy == advice.verdict.policy && of.kind == PolicyKind::Aware)
+}
+
 fn servers(advice: &Advice, line: impl Fn(usize, String) -> String) -> String {
     (0..advice.backends).map(|number| line(number, address(number))).collect()
 }
@@ -51,16 +64,18 @@ fn servers(advice: &Advice, line: impl Fn(usize, String) -> String) -> String {
 /// The lines by which HAProxy does what is advised; `None` where it cannot.
 #[must_use]
 pub fn haproxy_lines(advice: &Advice) -> Option<String> {
-    if advice.verdict.reason == VerdictReason::Locality {
+    if is_aware(advice) {
         return None;
     }
+    // What is behind the question mark counts with `whole` alone.
+    let uri = if advice.strips_query { "uri" } else { "uri whole" };
     let balance = match advice.verdict.policy {
-        "uri_hash" => "    balance uri whole\n    hash-type consistent\n",
+        "uri_hash" => format!("    balance {uri}\n    hash-type consistent\n"),
         "bounded_load_hash" => {
-            "    balance uri whole\n    hash-type consistent\n    hash-balance-factor 125\n"
+            format!("    balance {uri}\n    hash-type consistent\n    hash-balance-factor 125\n")
         }
-        "least_connections" => "    balance leastconn\n",
-        _ => "    balance roundrobin\n",
+        "least_connections" => "    balance leastconn\n".to_owned(),
+        _ => "    balance roundrobin\n".to_owned(),
     };
     let servers = servers(advice, |number, address| format!("    server b{number} {address} check\n"));
     // Without this mode HAProxy knows nothing of requests, and takes turns.
@@ -70,16 +85,19 @@ pub fn haproxy_lines(advice: &Advice) -> Option<String> {
 /// The lines by which nginx does what is advised, or the nearest that it has; `None` where locality is advised.
 #[must_use]
 pub fn nginx_lines(advice: &Advice) -> Option<String> {
-    if advice.verdict.reason == VerdictReason::Locality {
+    if is_aware(advice) {
         return None;
     }
+    let uri = if advice.strips_query { "$uri" } else { "$request_uri" };
     let method = match advice.verdict.policy {
-        "uri_hash" => "    hash $request_uri consistent;\n",
+        "uri_hash" => format!("    hash {uri} consistent;\n"),
         "bounded_load_hash" => {
-            "    # nginx has no bound on the load of a server: this is hashing without it.\n    hash $request_uri consistent;\n"
+            format!(
+                "    # nginx has no bound on the load of a server: this is hashing without it.\n    hash {uri} consistent;\n"
+            )
         }
-        "least_connections" => "    least_conn;\n",
-        _ => "",
+        "least_connections" => "    least_conn;\n".to_owned(),
+        _ => String::new(),
     };
     let servers = servers(advice, |_, address| format!("    server {address};\n"));
     Some(format!("upstream site {{\n{method}{servers}}}\n"))

@@ -1,7 +1,7 @@
 //! The policies that an advice weighs against one another: those that every balancer has, hashing, and those that know targets.
 
 /// What a policy goes by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyKind {
     /// By turns or loads alone.

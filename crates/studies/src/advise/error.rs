@@ -21,8 +21,9 @@ pub enum AdviseError {
     },
     /// All documents are empty.
     #[error(
-        "no request of the log says how many bytes were sent, so nobody knows what fits into memory; log the size, name its field with \
-         --fields size=FIELD, or give all of them one size, e.g. --fields size=20000"
+        "no request of the log says how many bytes were sent, so nobody knows what fits into memory; log the size ($body_bytes_sent in \
+         nginx, %B in Apache). Of JSON lines and W3C logs, --fields size=FIELD names the field that has it, or gives all of them one size, e.g. \
+         --fields size=20000"
     )]
     NoSizes,
     /// The log has no times, and nobody says what is to be carried.

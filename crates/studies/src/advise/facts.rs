@@ -54,7 +54,8 @@ impl LogFacts {
         let targets = &trace.targets;
         let once = (0..targets.len() as u32).filter(|&id| targets.requests(id) == 1).count();
         let has_times = stats.duration_s > 0.0;
-        let window_s = PEAK_WINDOW_S.min(stats.duration_s);
+        let span_s = stats.duration_s + resolution_s(trace)?;
+        let window_s = PEAK_WINDOW_S.min(span_s);
         let peak = if has_times { busiest_span(trace.open_as_stamped(), window_s)?.requests } else { 0 };
         let first_ns = trace.open_as_stamped().next().transpose()?.map_or(0, |record| record.time_ns);
         let not_counted: Vec<(String, u64)> =
@@ -74,10 +75,20 @@ impl LogFacts {
             not_counted,
             has_one_time: !has_times && first_ns > 0,
             duration_s: stats.duration_s,
-            mean_rps: has_times.then(|| stats.requests as f64 / stats.duration_s),
+            mean_rps: has_times.then(|| stats.requests as f64 / span_s),
             peak_rps: has_times.then(|| peak as f64 / window_s),
         })
     }
+}
+
+/// How long each time of the log stands for: whole seconds for one each, as the last one has its requests, too.
+fn resolution_s(trace: &Trace) -> Result<f64, TraceError> {
+    for record in trace.open_as_stamped() {
+        if record?.time_ns % 1_000_000_000 != 0 {
+            return Ok(0.0);
+        }
+    }
+    Ok(1.0)
 }
 
 /// The span of time with the most requests.
@@ -142,8 +153,14 @@ mod tests {
         ]))
         .unwrap();
         assert_eq!((facts.requests, facts.targets, facts.documents_bytes), (6, 3, 160));
-        assert_eq!((facts.peak_rps, facts.mean_rps), (Some(0.05), Some(6.0 / 240.0)));
+        assert_eq!((facts.peak_rps, facts.mean_rps), (Some(0.05), Some(6.0 / 241.0)));
         assert_eq!((facts.top_target.as_str(), facts.once_share), ("/0", 2.0 / 6.0));
+    }
+
+    #[test]
+    fn the_last_second_is_a_whole_one_where_times_are_whole_seconds() {
+        let two_seconds = LogFacts::of(&trace(&[(7, 0, 1), (7, 0, 1), (8, 0, 1), (8, 0, 1)])).unwrap();
+        assert_eq!((two_seconds.peak_rps, two_seconds.mean_rps), (Some(2.0), Some(2.0)));
     }
 
     #[test]

@@ -31,10 +31,13 @@ pub struct FinalFigures {
     pub own_p99_s: Option<f64>,
     /// Requests that were not answered at the peak.
     pub unanswered: u64,
+    /// Mean bytes of an answer among those that were simulated.
+    #[serde(skip)]
+    pub answer_mean_bytes: f64,
     /// Seconds that each block of requests took at saturation.
     #[serde(skip)]
     pub block_s: Vec<f64>,
-    /// Seconds that a block takes at least in the mean, as networks send no more.
+    /// Seconds that a block takes at least in the mean, as the network of the back-end that sends most sends no more.
     #[serde(skip)]
     pub least_block_s: f64,
     /// Mean response time of each block of requests at the peak, in seconds.
@@ -67,7 +70,7 @@ pub(super) fn finals(bench: &AdviseBench<'_>, of: FinalSetting) -> Result<Vec<Fi
     let plan = |policy, load, seed| RunPlan::new(policy, of.backends, of.memory_bytes, load, seed);
     let mut plans = Vec::new();
     for contestant in CONTESTANTS {
-        for seed in of.seed..of.seed.saturating_add(SEEDS) {
+        for seed in (0..SEEDS).map(|number| of.seed.wrapping_add(number)) {
             plans.push(plan(contestant.policy, AdviseLoad::Saturated, seed));
             plans.push(plan(contestant.policy, AdviseLoad::Poisson(of.peak_rps), seed));
         }
@@ -84,8 +87,7 @@ pub(super) fn finals(bench: &AdviseBench<'_>, of: FinalSetting) -> Result<Vec<Fi
         let saturated = with(|load| *load == AdviseLoad::Saturated);
         let peak = with(|load| matches!(load, AdviseLoad::Poisson(_)));
         let own = with(|load| matches!(load, AdviseLoad::OwnTimes(_)));
-        let least_s = bench.network_block_s(of.backends) * SEEDS as f64;
-        figures_of(policy, &saturated, &peak, own.first().copied(), least_s)
+        figures_of(policy, &saturated, &peak, own.first().copied())
     };
     Ok(CONTESTANTS.iter().map(|contestant| of_policy(contestant.policy)).collect())
 }
@@ -95,7 +97,6 @@ fn figures_of(
     saturated: &[&RunFigures],
     peak: &[&RunFigures],
     own: Option<&RunFigures>,
-    least_s: f64,
 ) -> FinalFigures {
     let mean = |of: &[&RunFigures], value: fn(&RunFigures) -> f64| {
         of.iter().map(|figures| value(figures)).sum::<f64>() / of.len().max(1) as f64
@@ -110,8 +111,9 @@ fn figures_of(
         peak_p99_s: mean(peak, |f| f.p99_s),
         own_p99_s: own.map(|figures| figures.p99_s),
         unanswered: peak.iter().map(|figures| figures.unanswered).sum(),
+        answer_mean_bytes: mean(saturated, |f| f.answer_mean_bytes),
         block_s: sums(saturated, spans_s),
-        least_block_s: least_s,
+        least_block_s: saturated.iter().map(|figures| figures.least_block_s).sum(),
         block_response_s: sums(peak, |points| points.iter().map(|point| point.mean_response_s).collect()),
     }
 }

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use plimsoll_sim::hardware::PAPER;
 
-use super::advice::{Advice, AdviseTarget};
+use super::advice::Advice;
 use super::config_text::{haproxy_lines, nginx_lines, plimsoll_toml};
 use super::contestants::CONTESTANTS;
 use super::facts::LogFacts;
 use super::finals::FinalFigures;
+use super::inquiry::AdviseTarget;
 use super::json::advice_json;
 use super::levers::AdviseLever;
 use super::memory::MemoryStep;
@@ -53,6 +54,7 @@ fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
         peak_p99_s: 8.0 * response_s,
         own_p99_s: Some(9.0 * response_s),
         unanswered: 0,
+        answer_mean_bytes: 12_345.0,
         // Every second block is a fifth slower, and the one after it faster.
         block_s: (0..30).map(|block| block_s * if block % 2 == 0 { 1.2 } else { 0.8 }).collect(),
         least_block_s: 0.0,
@@ -110,6 +112,7 @@ fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
             AdviseLever { change: "half the memory".to_owned(), capacity_rps: 400.0, ratio: 0.8 },
             AdviseLever { change: "t_low = 12 in place of 25".to_owned(), capacity_rps: 505.0, ratio: 1.01 },
         ],
+        strips_query: false,
         seed: 1,
     }
 }
@@ -148,7 +151,18 @@ fn what_is_told_is_as_before() {
         memory_steps: Vec::new(),
         ..made_up([1.0; 6], [0.1; 6])
     };
-    let all = [("LOCALITY", locality), ("HASHING", hashing), ("BOUNDED HASHING", overloaded), ("ANY", any)];
+    let paths = Advice { strips_query: true, ..made_up([9.0, 8.0, 4.0, 5.0, 4.0, 3.95], [0.1; 6]) };
+    let mut carrier = made_up([1.0; 6], [0.1; 6]);
+    carrier.verdict = carrier.verdict.of_carrier("lard_auto", &carrier.finals, 120.0, 1);
+    carrier.sizes[0].fewest = None;
+    let all = [
+        ("LOCALITY", locality),
+        ("HASHING", hashing),
+        ("BOUNDED HASHING", overloaded),
+        ("ANY", any),
+        ("HASHING PATHS", paths),
+        ("CARRIES", carrier),
+    ];
     let all: Vec<String> = all.iter().map(|(name, advice)| format!("{name}\n\n{}", told(advice))).collect();
     let all = all.join("\n");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/advice.txt");
@@ -158,6 +172,14 @@ fn what_is_told_is_as_before() {
     }
     let golden = std::fs::read_to_string(&path).unwrap();
     assert!(all == golden, "{} differs; UPDATE_GOLDEN=1 writes it anew:\n{all}", path.display());
+}
+
+#[test]
+fn the_configuration_is_good_whatever_the_log_is_called() {
+    let advice = Advice { strips_query: true, ..made_up([1.0; 6], [0.1; 6]) };
+    let text = plimsoll_toml(&advice, "plimsoll advise 'a\nx = 1\r.log'");
+    assert!(text.starts_with("# Advised by `plimsoll advise 'a\\nx = 1\\r.log'`:\n#"), "{text}");
+    assert!(text.contains("\n[target]\nkey = \"path\"\n"), "{text}");
 }
 
 #[test]

@@ -29,13 +29,13 @@ impl GainInterval {
     pub const NONE: Self = Self { ratio: 1.0, low: 1.0, high: 1.0 };
 }
 
-/// How many times as much `other` took as `own`, each block by block, where no blocks take less than `least` each in the mean.
+/// How many times as much `other` took as `own`, each block by block, where the blocks of each take no less than its `least` in the mean (own, other).
 #[must_use]
-pub fn gain(own: &[f64], other: &[f64], least: f64, seed: u64) -> GainInterval {
+pub fn gain(own: &[f64], other: &[f64], least: (f64, f64), seed: u64) -> GainInterval {
     let blocks = own.len().min(other.len());
-    let least = least * blocks as f64;
+    let (least_own, least_other) = (least.0 * blocks as f64, least.1 * blocks as f64);
     let ratio = |own: f64, other: f64| {
-        if own > 0.0 && other > 0.0 { other.max(least) / own.max(least) } else { 1.0 }
+        if own > 0.0 && other > 0.0 { other.max(least_other) / own.max(least_own) } else { 1.0 }
     };
     let whole = ratio(own[..blocks].iter().sum(), other[..blocks].iter().sum());
     if blocks < 2 {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn equal_blocks_leave_no_doubt() {
-        let twice = gain(&[1.0; 10], &[2.0; 10], 0.0, 1);
+        let twice = gain(&[1.0; 10], &[2.0; 10], (0.0, 0.0), 1);
         assert_eq!(twice, GainInterval { ratio: 2.0, low: 2.0, high: 2.0 });
     }
 
@@ -71,24 +71,24 @@ mod tests {
     fn unlike_blocks_leave_doubt_and_the_seed_decides_the_draws() {
         let own = [1.0; 20];
         let other: Vec<f64> = (0..20).map(|block| 1.5 + (f64::from(block) - 9.5) / 9.5).collect();
-        let found = gain(&own, &other, 0.0, 1);
+        let found = gain(&own, &other, (0.0, 0.0), 1);
         assert!((found.ratio - 1.5).abs() < 1e-12);
         // The standard error of the mean is 0.136: 1.23 to 1.77 by the normal distribution.
         assert!((1.15..1.35).contains(&found.low) && (1.65..1.85).contains(&found.high), "{found:?}");
-        assert_eq!(found, gain(&own, &other, 0.0, 1));
-        assert_ne!(found, gain(&own, &other, 0.0, 2));
+        assert_eq!(found, gain(&own, &other, (0.0, 0.0), 1));
+        assert_ne!(found, gain(&own, &other, (0.0, 0.0), 2));
     }
 
     #[test]
     fn what_is_bounded_elsewhere_gains_nothing() {
         let (own, other) = ([1.0, 3.0, 1.0, 3.0], [2.0, 3.0, 2.0, 4.0]);
-        assert_eq!(gain(&own, &other, 5.0, 1), GainInterval::NONE);
-        assert_eq!(gain(&own, &other, 2.5, 1).ratio, 11.0 / 10.0);
+        assert_eq!(gain(&own, &other, (5.0, 5.0), 1), GainInterval::NONE);
+        assert_eq!(gain(&own, &other, (2.5, 2.5), 1).ratio, 11.0 / 10.0);
     }
 
     #[test]
     fn one_block_says_nothing_of_doubt() {
-        let found = gain(&[1.0], &[3.0], 0.0, 1);
+        let found = gain(&[1.0], &[3.0], (0.0, 0.0), 1);
         assert!(found.ratio == 3.0 && found.low == 0.0 && found.high.is_infinite());
     }
 }

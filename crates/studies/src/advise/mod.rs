@@ -11,6 +11,7 @@ mod facts;
 mod finals;
 #[cfg(test)]
 mod golden;
+mod inquiry;
 mod intervals;
 mod json;
 mod levers;
@@ -26,12 +27,13 @@ mod tables;
 mod verdict;
 mod words;
 
-pub use advice::{Advice, AdviseTarget, advise, advise_requests};
+pub use advice::{Advice, advise, advise_requests};
 pub use config_text::{haproxy_lines, nginx_lines, plimsoll_toml};
 pub use contestants::{BASELINE, CONTESTANTS, Contestant, PolicyKind};
 pub use error::AdviseError;
 pub use facts::{LEAST_REQUESTS, LogFacts};
 pub use finals::FinalFigures;
+pub use inquiry::AdviseTarget;
 pub use intervals::{GainInterval, gain};
 pub use json::advice_json;
 pub use levers::AdviseLever;

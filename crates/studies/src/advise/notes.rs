@@ -110,7 +110,7 @@ pub(super) fn notes(advice: &Advice) -> Vec<String> {
     }
     if advice.own().capacity_rps > 0.99 * advice.network_rps {
         out.push(format!(
-            "The networks are the limit: they send the answers to {} requests/s at most, whatever the policy (--network).",
+            "The networks are the limit: evenly used, they send the answers to {} requests/s at most (--network).",
             number(advice.network_rps)
         ));
     }

@@ -3,7 +3,7 @@
 use plimsoll_policy::params::{GivenValue, ParamSet};
 use plimsoll_policy::{BackendId, Health, Nanos, Thresholds, Time};
 use plimsoll_sim::hardware::HardwareSpec;
-use plimsoll_sim::{Arrivals, Fault, FaultAction, HotSpot, Recording, SeriesPoint, TimeShape};
+use plimsoll_sim::{Arrivals, Fault, FaultAction, HotSpot, Recording, RunOutcome, SeriesPoint, TimeShape};
 use rayon::prelude::*;
 
 use crate::execute::{Extent, execute_recording};
@@ -85,6 +85,10 @@ impl RunPlan {
 pub(super) struct RunFigures {
     /// Without the end of a run, where its last long answers are waited for, and never more than networks can send.
     pub(super) throughput_rps: f64,
+    /// Seconds that a block of requests takes at least, as the network of the back-end that sends most has to send its part.
+    pub(super) least_block_s: f64,
+    /// Mean bytes of an answer.
+    pub(super) answer_mean_bytes: f64,
     pub(super) miss_ratio: f64,
     pub(super) mean_s: f64,
     pub(super) p99_s: f64,
@@ -103,8 +107,8 @@ pub(super) struct AdviseBench<'a> {
     pub(super) hardware: &'static HardwareSpec,
     /// Costs of the model `lard` that were given beside the hardware.
     pub(super) costs: &'a ParamSet,
-    /// Requests per second that the network of one back-end can answer.
-    pub(super) network_rps: f64,
+    /// Bytes per second that the network of one back-end can send.
+    pub(super) network_bytes_per_s: f64,
     /// Share of a run that does not count, at its begin.
     pub(super) warmup: f64,
     /// Memories begin with all documents in them, as far as they fit.
@@ -137,10 +141,11 @@ impl AdviseBench<'_> {
         outcome.points.truncate(self.steady_points(plan.backends));
         self.progress.advance(requests);
         let response = run.response_time_s.as_ref();
+        let network_rps = self.network_rps(&outcome);
         Ok(RunFigures {
-            throughput_rps: steady_rps(&outcome.points)
-                .unwrap_or(run.throughput_rps)
-                .min(self.network_rps * plan.backends as f64),
+            throughput_rps: steady_rps(&outcome.points).unwrap_or(run.throughput_rps).min(network_rps),
+            least_block_s: self.block_requests(plan.backends) as f64 / network_rps,
+            answer_mean_bytes: run.sent_bytes as f64 / run.completed.max(1) as f64,
             miss_ratio: run.miss_ratio.unwrap_or(0.0),
             mean_s: response.map_or(0.0, |summary| summary.mean),
             p99_s: response.map_or(0.0, |summary| summary.p99),
@@ -152,9 +157,10 @@ impl AdviseBench<'_> {
         })
     }
 
-    /// The time in seconds that the networks of so many back-ends need for a block at least.
-    pub(super) fn network_block_s(&self, backends: usize) -> f64 {
-        self.block_requests(backends) as f64 / (self.network_rps * backends as f64)
+    /// Requests per second beyond which the network of some back-end cannot send its part of what was sent in this run.
+    fn network_rps(&self, outcome: &RunOutcome) -> f64 {
+        let most_bytes = outcome.backends.iter().map(|backend| backend.sent_bytes).max().unwrap_or(0);
+        self.network_bytes_per_s * outcome.completed as f64 / most_bytes.max(1) as f64
     }
 
     /// Requests between two points of a run: a fortieth of those that count, or as many more as the cluster has at once, lest a block be nothing but
@@ -206,6 +212,8 @@ impl AdviseBench<'_> {
         s.cache_bytes = plan.memory_bytes;
         s.warmup = self.warmup();
         let rate_rps = self.set_load(&mut s, plan.load);
+        // Incidents come at times of their own.
+        s.settles = plan.incident == Incident::None;
         self.set_incident(&mut s, plan.incident, rate_rps);
         Ok(s)
     }
@@ -284,7 +292,7 @@ mod tests {
             workload: if warm { &again } else { workload },
             hardware: plimsoll_sim::hardware::HARDWARE[0],
             costs: &costs,
-            network_rps: 1e9,
+            network_bytes_per_s: 1e15,
             warmup: if warm { before } else { WARMUP },
             starts_full: false,
             progress: &(),

@@ -34,6 +34,8 @@ pub struct AdviseQuestion {
     pub p99_s: f64,
     /// What the network of each back-end can send, in bits per second.
     pub network_bits_per_s: f64,
+    /// Whether the log was read without queries, so that targets are paths.
+    pub strips_query: bool,
     /// Seed of every random choice.
     pub seed: u64,
     /// A longer log is represented by so many neighbouring requests of it.
@@ -62,6 +64,7 @@ impl Default for AdviseQuestion {
             load: TargetLoad::Times(1.0),
             p99_s: USUAL_P99_S,
             network_bits_per_s: USUAL_NETWORK_BITS_PER_S,
+            strips_query: false,
             seed: 1,
             most_requests: USUAL_MOST_REQUESTS,
         }

@@ -70,7 +70,10 @@ pub(super) fn twice(workload: &Workload) -> Result<(Workload, f64), TraceError> 
         }
     }
     let once = workload.trace.open()?.collect::<Result<Vec<Record>, TraceError>>()?;
-    let lasts_ns = once.last().map_or(0, |record| record.time_ns);
+    let lasts_ns = match (once.first(), once.last()) {
+        (Some(first), Some(last)) => last.time_ns.saturating_sub(first.time_ns),
+        _ => 0,
+    };
     let mut rng = Rng::new(0, STREAM);
     let mut records = Vec::with_capacity(once.len() * 2 + once.len() / 32);
     for record in &once {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::contestants::CONTESTANTS;
 use super::plan::{AdviseBench, AdviseLoad, MOST_BACKENDS, RunPlan};
+use super::verdict::PREFERRED;
 use crate::scenario::ScenarioError;
 
 /// A cluster is large enough where the peak is at most this share of what it can serve.
@@ -138,22 +139,39 @@ fn fewest_between<E>(
     Ok(enough)
 }
 
-/// The sizes of all policies with this memory for each back-end; without a demand only what they can serve.
+/// The sizes of all policies with this memory for each back-end; without a demand only what they can serve. Where `shown`, that is told for all numbers
+/// that are shown, else for those that were tried.
 pub(super) fn sizes(
     bench: &AdviseBench<'_>,
     memory_bytes: u64,
     demand: Option<Demand>,
+    shown: bool,
     seed: u64,
 ) -> Result<Vec<PolicySize>, ScenarioError> {
     let size = |policy: &'static str| {
         let mut search = Search { bench, policy, memory_bytes, seed, capacity_rps: BTreeMap::new() };
-        for backends in SHOWN.iter().copied().filter(|&backends| backends <= bench.most_backends()) {
+        let shown = SHOWN.iter().copied().filter(|&backends| shown && backends <= bench.most_backends());
+        for backends in shown {
             search.capacity_rps(backends)?;
         }
         let fewest = demand.map_or(Ok(None), |demand| search.fewest(demand))?;
         Ok(PolicySize { policy, fewest, capacity_rps: search.capacity_rps })
     };
     CONTESTANTS.par_iter().with_max_len(1).map(|contestant| size(contestant.policy)).collect()
+}
+
+/// Where this policy carries the demand on no number of back-ends that was tried, and others do: which one to take in its place. It needs the fewest; of
+/// equals it is the simplest, and of equally simple ones that without parameters.
+pub(super) fn carrier_instead(sizes: &[PolicySize], policy: &str) -> Option<&'static str> {
+    let carries = |size: &&PolicySize| size.fewest.is_some();
+    if sizes.iter().filter(carries).any(|size| size.policy == policy) {
+        return None;
+    }
+    let rank = |size: &&PolicySize| {
+        let kind = CONTESTANTS.iter().find(|contestant| contestant.policy == size.policy).map(|of| of.kind);
+        (size.fewest, kind, !PREFERRED.contains(&size.policy))
+    };
+    sizes.iter().filter(carries).min_by_key(rank).map(|size| size.policy)
 }
 
 /// The 99th percentile of an idle cluster in seconds: no number of back-ends gets below it.
@@ -180,6 +198,24 @@ mod tests {
         }
         assert_eq!(fewest_from(3, 64, |_| Ok::<_, ()>(false)), Ok(None));
         assert_eq!(fewest_from(3, 64, |_| Err(7)), Err(7));
+    }
+
+    #[test]
+    fn in_place_of_who_does_not_carry_the_load_the_one_that_needs_the_fewest_is_taken() {
+        let of = |fewest: [Option<usize>; 6]| -> Vec<PolicySize> {
+            let size = |(of, fewest): (&super::super::Contestant, _)| PolicySize {
+                policy: of.policy,
+                fewest,
+                capacity_rps: BTreeMap::new(),
+            };
+            CONTESTANTS.iter().zip(fewest).map(size).collect()
+        };
+        let unlike = of([None, None, Some(3), Some(3), Some(2), Some(2)]);
+        assert_eq!(carrier_instead(&unlike, "round_robin"), Some("lard_auto"));
+        assert_eq!(carrier_instead(&unlike, "uri_hash"), None);
+        let alike = of([None, Some(4), Some(4), None, Some(4), Some(4)]);
+        assert_eq!(carrier_instead(&alike, "round_robin"), Some("least_connections"));
+        assert_eq!(carrier_instead(&of([None; 6]), "round_robin"), None);
     }
 
     #[test]

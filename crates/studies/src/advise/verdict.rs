@@ -21,6 +21,8 @@ pub enum VerdictReason {
     Hashing,
     /// Neither hashing nor locality is surely better than the best of the others.
     Any,
+    /// Of those that carry the load it needs the fewest back-ends; what would be taken otherwise does not carry it.
+    Carries,
 }
 
 /// A policy over another one, in both respects; above 1 where it is better.
@@ -64,6 +66,21 @@ pub struct AdviseVerdict {
     pub aware_over_hashing: PolicyGain,
 }
 
+impl AdviseVerdict {
+    /// The same where this policy is taken, because it carries the load.
+    pub(super) fn of_carrier(
+        self,
+        policy: &'static str,
+        all: &[FinalFigures],
+        peak_rps: f64,
+        seed: u64,
+    ) -> Self {
+        let others = [self.best_hashing, BASELINE].into_iter().filter(|&over| over != policy);
+        let gains = others.map(|over| policy_gain(all, policy, over, peak_rps, seed)).collect();
+        Self { policy, reason: VerdictReason::Carries, gains, ..self }
+    }
+}
+
 /// Those of this policy.
 pub(super) fn figures_of<'a>(all: &'a [FinalFigures], policy: &str) -> Option<&'a FinalFigures> {
     all.iter().find(|figures| figures.policy == policy)
@@ -86,8 +103,8 @@ pub fn policy_gain(
     PolicyGain {
         policy,
         over,
-        capacity: gain(&own.block_s, &other.block_s, own.least_block_s, seed),
-        response: bear.then(|| gain(&own.block_response_s, &other.block_response_s, 0.0, seed)),
+        capacity: gain(&own.block_s, &other.block_s, (own.least_block_s, other.least_block_s), seed),
+        response: bear.then(|| gain(&own.block_response_s, &other.block_response_s, (0.0, 0.0), seed)),
     }
 }
 
@@ -102,7 +119,7 @@ fn best_of(all: &[FinalFigures], kind: PolicyKind, peak_rps: f64, seed: u64) -> 
 }
 
 /// Of each kind the one that is taken unless another one is surely better: the simplest, or the one without parameters.
-const PREFERRED: [&str; 3] = [BASELINE, "uri_hash", "lard_auto"];
+pub(super) const PREFERRED: [&str; 3] = [BASELINE, "uri_hash", "lard_auto"];
 
 /// The verdict on these at this peak, in requests per second. Where every back-end `holds_all` documents, load alone decides.
 #[must_use]
@@ -168,6 +185,7 @@ pub(super) mod tests {
             peak_p99_s: 10.0 * response_s,
             own_p99_s: None,
             unanswered: 0,
+            answer_mean_bytes: 1_000.0,
             block_s: vec![block_s; 30],
             least_block_s: 0.0,
             block_response_s: vec![response_s; 30],
