@@ -17,6 +17,8 @@ pub(crate) struct ArrivalTimes {
     gaps: Option<TimeDraws<Rng>>,
     /// The time of the first request in the input.
     origin: Option<Time>,
+    /// How much later than in the input requests arrive, since one had to wait for the end of those before it.
+    late: Nanos,
 }
 
 impl ArrivalTimes {
@@ -27,6 +29,7 @@ impl ArrivalTimes {
             exponentials: Exponentials::new(rng.clone()),
             gaps: arrivals.times(rng),
             origin: None,
+            late: Nanos::ZERO,
         }
     }
 
@@ -52,9 +55,19 @@ impl ArrivalTimes {
             Arrivals::Trace { speed } => {
                 let origin = *self.origin.get_or_insert(request.time);
                 let offset_ns = request.time.since(origin).as_nanos() as f64 / speed;
-                (Time::ZERO + Nanos::new((offset_ns + 0.5) as u64)).max(now)
+                (Time::ZERO + Nanos::new((offset_ns + 0.5) as u64) + self.late).max(now)
             }
         }
+    }
+
+    /// The same for one that has waited for the end of all before it, which is now. Those behind it keep their distance.
+    pub(crate) fn next_settled(&mut self, request: &SimRequest, now: Time) -> Time {
+        let planned = self.next(request, Time::ZERO);
+        if !matches!(self.arrivals, Arrivals::Trace { .. }) {
+            return now + planned.since(Time::ZERO);
+        }
+        self.late += now.since(planned.min(now));
+        planned.max(now)
     }
 }
 

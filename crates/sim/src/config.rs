@@ -58,8 +58,8 @@ pub struct RunConfig<'a> {
     pub arrivals: Arrivals,
     /// Completions before the measurement starts.
     pub warmup: u64,
-    /// Whether the request behind the warm-up arrives only when all before it have ended, so that no queue of a cold start counts. Only where times
-    /// between arrivals are drawn.
+    /// Whether the request behind the warm-up arrives only when all before it have ended, so that no queue of a cold start counts. Not for a closed
+    /// loop, in which queues are as they are meant.
     pub settles: bool,
     /// A back-end counts as idle below this load (LARD section 3.3: 40 % of `t_low`).
     pub idle_below: f64,

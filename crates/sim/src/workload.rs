@@ -89,11 +89,6 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// Whether times between arrivals are drawn.
-    pub(crate) const fn are_drawn(&self) -> bool {
-        matches!(self, Self::Poisson { .. } | Self::Renewal { .. })
-    }
-
     /// What draws the times between them, where they are drawn and not exponential.
     pub(crate) fn times(&self, rng: Rng) -> Option<TimeDraws<Rng>> {
         match *self {

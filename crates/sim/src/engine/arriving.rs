@@ -19,21 +19,24 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
             return Ok(());
         };
         self.upcoming = Some(request);
-        if self.config.settles && self.arrived == self.config.warmup && self.config.arrivals.are_drawn() {
+        if self.config.settles
+            && self.arrived == self.config.warmup
+            && self.config.arrivals != Arrivals::Closed
+        {
             // The request before it is about to be offered: `settle` sees its end.
             (self.arrives, self.settling) = (u128::MAX, self.arrived > 0);
             if self.settling {
                 return Ok(());
             }
         }
-        self.plan(request);
+        let time = self.times.next(&request, self.now);
+        self.plan(time);
         Ok(())
     }
 
-    /// Sets when this one arrives, the upcoming one.
+    /// Sets when the upcoming one arrives.
     #[inline(always)]
-    fn plan(&mut self, request: SimRequest) {
-        let time = self.times.next(&request, self.now);
+    fn plan(&mut self, time: Time) {
         let closed = self.config.arrivals == Arrivals::Closed;
         self.arrives = if closed { u128::MAX } else { key(time, self.queue.ticket()) };
         if !self.config.hot_spots.is_empty() {
@@ -47,7 +50,8 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
         if self.settling && self.jobs.is_empty() && !self.front_ends.holds_requests() {
             self.settling = false;
             if let Some(request) = self.upcoming {
-                self.plan(request);
+                let time = self.times.next_settled(&request, self.now);
+                self.plan(time);
             }
         }
     }

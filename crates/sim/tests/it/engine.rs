@@ -106,18 +106,21 @@ fn the_warm_up_is_not_measured() {
 /// Fifty reads of 28 ms and more come in half a second, and then the same fifty, twice.
 #[test]
 fn what_waits_behind_a_warm_up_counts_unless_the_run_settles() {
-    let slowest_ms = |settles, warmup| {
-        let arrivals = Arrivals::Poisson { rate_rps: 100.0 };
+    let of = |arrivals, settles, warmup| {
         let setup = Setup { arrivals, warmup, settles, ..Setup::default() };
         let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(150, 100));
         assert_eq!((outcome.requests, outcome.completed), (150 - warmup, 150 - warmup));
         assert_eq!(decisions.len(), 150);
         outcome.response_ns.max().unwrap() as f64 / 1e6
     };
-    assert!(slowest_ms(false, 50) > 500.0, "{}", slowest_ms(false, 50));
-    assert!(slowest_ms(true, 50) < 20.0, "{}", slowest_ms(true, 50));
-    // Without a warm-up nothing is waited for.
-    assert_eq!(slowest_ms(true, 0), slowest_ms(false, 0));
+    // The same by the input's own times.
+    for arrivals in [Arrivals::Poisson { rate_rps: 100.0 }, Arrivals::Trace { speed: 10.0 }] {
+        let slowest_ms = |settles, warmup| of(arrivals, settles, warmup);
+        assert!(slowest_ms(false, 50) > 500.0, "{}", slowest_ms(false, 50));
+        assert!(slowest_ms(true, 50) < 20.0, "{}", slowest_ms(true, 50));
+        // Without a warm-up nothing is waited for.
+        assert_eq!(slowest_ms(true, 0), slowest_ms(false, 0));
+    }
 }
 
 #[test]
