@@ -11,8 +11,6 @@ use crate::series::{SeriesPoint, SizeClasses};
 pub struct BackendOutcome {
     /// Requests answered.
     pub requests: u64,
-    /// Bytes of its answers.
-    pub sent_bytes: u64,
     /// Reads, joins and busy times.
     pub usage: Usage,
     /// Time average of the load.

@@ -1,6 +1,6 @@
 //! Optional recordings of a run: points along the run, and slowdown by size of response.
 
-use plimsoll_policy::{Nanos, Time};
+use plimsoll_policy::{BackendId, Nanos, Time};
 
 use crate::measure::SLOWDOWN_SCALE;
 use crate::model::Usage;
@@ -33,6 +33,8 @@ pub struct SeriesPoint {
     pub cpu: Vec<f64>,
     /// By back-end: share of the time that its disks were busy, averaged over the disks; 0 without disks.
     pub disk: Vec<f64>,
+    /// By back-end: bytes of its answers.
+    pub sent_bytes: Vec<u64>,
 }
 
 /// Sums since the last point, and the points.
@@ -46,6 +48,7 @@ pub(crate) struct SeriesRecorder {
     response_ns: f64,
     since: Time,
     before: Vec<Usage>,
+    sent_bytes: Vec<u64>,
     points: Vec<SeriesPoint>,
 }
 
@@ -60,6 +63,7 @@ impl SeriesRecorder {
             response_ns: 0.0,
             since: Time::ZERO,
             before: vec![Usage::default(); backends],
+            sent_bytes: vec![0; backends],
             points: Vec::new(),
         }
     }
@@ -67,6 +71,12 @@ impl SeriesRecorder {
     #[inline]
     pub(crate) fn assigned(&mut self) {
         self.assigned += 1;
+    }
+
+    #[inline]
+    pub(crate) fn sent(&mut self, backend: BackendId, bytes: u64) {
+        let sent_bytes = &mut self.sent_bytes[backend.index()];
+        *sent_bytes = sent_bytes.saturating_add(bytes);
     }
 
     #[inline]
@@ -110,9 +120,11 @@ impl SeriesRecorder {
             joined_ratio: count(|u| u.joined) / assigned,
             cpu: both().map(|(u, b)| share(u.cpu, b.cpu, 1)).collect(),
             disk: both().map(|(u, b)| share(u.disk, b.disk, self.disks)).collect(),
+            sent_bytes: self.sent_bytes.clone(),
         });
         (self.answered, self.assigned, self.slowdown, self.response_ns) = (0, 0, 0.0, 0.0);
         (self.since, self.before) = (now, usage);
+        self.sent_bytes.fill(0);
     }
 
     pub(crate) fn into_points(self) -> Vec<SeriesPoint> {
@@ -199,11 +211,13 @@ mod tests {
         }
         series.answered(1_000_000, 1.0);
         assert!(!series.is_due());
+        series.sent(BackendId::new(1), 100);
         series.answered(3_000_000, 4.0);
         assert!(series.is_due());
         series.close(at_ms(100), vec![used(1, 0, 50, 20), used(0, 2, 10, 0)]);
         assert!(!series.is_due());
         series.assigned();
+        series.sent(BackendId::new(0), 7);
         series.answered(5_000_000, 2.0);
         series.close(at_ms(300), vec![used(1, 0, 150, 20), used(1, 2, 10, 40)]);
         // Nothing was answered since.
@@ -218,6 +232,7 @@ mod tests {
         };
         assert!(near(&first.cpu, [0.5, 0.1]) && near(&first.disk, [0.1, 0.0]), "{first:?}");
         let second = &points[1];
+        assert_eq!((&first.sent_bytes[..], &second.sent_bytes[..]), (&[0, 100][..], &[7, 0][..]));
         assert_eq!((second.answered, second.miss_ratio, second.joined_ratio), (1, 1.0, 0.0));
         assert!(near(&second.cpu, [0.5, 0.0]) && near(&second.disk, [0.0, 0.1]), "{second:?}");
     }

@@ -22,8 +22,7 @@ pub(crate) struct RunTally {
     sent_bytes: u64,
     pub(crate) rejected: u64,
     pub(crate) lost: u64,
-    /// Requests and bytes of answers.
-    per_backend: Vec<(u64, u64)>,
+    per_backend: Vec<u64>,
     response: Distribution,
     slowdown: Distribution,
     loads: LoadMeters,
@@ -50,7 +49,7 @@ impl RunTally {
             sent_bytes: 0,
             rejected: 0,
             lost: 0,
-            per_backend: vec![(0, 0); backends],
+            per_backend: vec![0; backends],
             response: Distribution::default(),
             slowdown: Distribution::default(),
             loads: LoadMeters::new(backends, idle_below),
@@ -64,14 +63,13 @@ impl RunTally {
     pub(crate) fn answered(&mut self, job: &Job, now: Time) -> bool {
         self.completed += 1;
         self.sent_bytes = self.sent_bytes.saturating_add(job.size_bytes);
-        let (requests, sent_bytes) = &mut self.per_backend[job.assigned.backend.index()];
-        *requests += 1;
-        *sent_bytes = sent_bytes.saturating_add(job.size_bytes);
+        self.per_backend[job.assigned.backend.index()] += 1;
         let response_ns = now.since(job.arrived).as_nanos();
         self.response.record(response_ns);
         let permille = slowdown_permille(response_ns, job.alone.as_nanos());
         self.slowdown.record(permille as u64);
         if let Some(series) = &mut self.series {
+            series.sent(job.assigned.backend, job.size_bytes);
             series.answered(response_ns, permille / SLOWDOWN_SCALE);
         }
         if let Some(classes) = &mut self.size_classes {
@@ -86,7 +84,7 @@ impl RunTally {
         self.before = self.completed + self.rejected + self.lost;
         (self.completed, self.rejected, self.lost, self.sent_bytes) = (0, 0, 0, 0);
         (self.started, self.ended) = (now, now);
-        self.per_backend.fill((0, 0));
+        self.per_backend.fill(0);
         self.response.reset();
         self.slowdown.reset();
         self.loads.restart(now);
@@ -156,8 +154,7 @@ impl RunTally {
             .map(BackendId::new)
             .zip(loads)
             .map(|(b, (mean_load, idle_ratio))| BackendOutcome {
-                requests: self.per_backend[b.index()].0,
-                sent_bytes: self.per_backend[b.index()].1,
+                requests: self.per_backend[b.index()],
                 usage: usage(b, self.ended),
                 mean_load,
                 idle_ratio,

@@ -11,9 +11,9 @@ use super::levers::{AdviseLever, levers};
 use super::memory::{MemoryStep, spare_bytes};
 use super::plan::{AdviseBench, WARMUP};
 use super::question::{AdviseQuestion, LEAST_RPS, MOST_RPS, TargetLoad};
-use super::sample::{sample, twice};
+use super::sample::{BriefLog, sample, twice};
 use super::sizing::{MOST_UTILIZATION, PolicySize};
-use super::stress::{STRESS_RUNS, StressOutcome, stress};
+use super::stress::{BRIEF_REQUESTS, STRESS_RUNS, StressOutcome, stress};
 use super::verdict::{AdviseVerdict, figures_of};
 use crate::matrix::Progress;
 use crate::workload::Workload;
@@ -27,6 +27,8 @@ pub struct Advice {
     pub facts: LogFacts,
     /// Requests that were simulated, where the log is longer.
     pub sampled: Option<u64>,
+    /// The same of those on which conditions were tried.
+    pub briefly: Option<u64>,
     /// Hardware of the back-ends.
     pub hardware: &'static HardwareSpec,
     /// Costs that were given beside it.
@@ -138,21 +140,33 @@ pub fn advise(
         starts_full: false,
         progress,
     };
-    let (again, before) = twice(workload)?;
     let wanted = wanted(question, &facts)?;
     let holds_all = question.memory.is_none() && facts.documents_bytes <= spare_bytes(question.hardware);
+    let brief = BriefLog::of(workload, BRIEF_REQUESTS, WARMUP)?;
+    let [brief_bench, warm_bench] = brief.benches(bench, holds_all);
     // What each back-end holds was read once, and never again.
-    let warm = AdviseBench { workload: &again, warmup: before, starts_full: holds_all, ..bench };
-    let bench = if holds_all { warm } else { bench };
-    let mut inquiry = Inquiry { bench: &bench, facts: &facts, question, wanted, idle_p99_s: None, holds_all };
+    let again = if holds_all { Some(twice(workload)?) } else { None };
+    let bench = match &again {
+        Some((again, before)) => AdviseBench { workload: again, warmup: *before, starts_full: true, ..bench },
+        None => bench,
+    };
+    let mut inquiry = Inquiry {
+        bench: &bench,
+        brief: &brief_bench,
+        facts: &facts,
+        question,
+        wanted,
+        idle_p99_s: None,
+        holds_all,
+    };
     let MemoryAndSizes { memory_bytes, memory_steps, memory_backends, sizes } = inquiry.memory_and_sizes()?;
     let (backends, target, finals, verdict) = inquiry.cluster(memory_bytes, &sizes)?;
     let policy = verdict.policy;
     let own = figures_of(&finals, policy);
-    let capacity_rps = own.map_or(1.0, |figures| figures.capacity_rps);
     let answer_bytes = own.map_or(1.0, |figures| figures.answer_mean_bytes).max(1.0);
     Ok(Advice {
         sampled: part.as_ref().map(|part| part.trace.len()),
+        briefly: Some(BRIEF_REQUESTS).filter(|&most| workload.trace.len() > most),
         hardware: question.hardware,
         costs: question.costs.given().map(|(key, value)| format!("{key} = {value}")).collect(),
         network_rps: network_bytes_per_s / answer_bytes * backends as f64,
@@ -165,7 +179,7 @@ pub fn advise(
         most_backends: bench.judged_backends(),
         backends_given: question.backends.is_some(),
         sizes,
-        stress: stress([&bench, &warm], backends, memory_bytes, capacity_rps, question.seed)?,
+        stress: stress([&brief_bench, &warm_bench], backends, memory_bytes, policy, question.seed)?,
         levers: levers(&bench, policy, backends, memory_bytes, question.seed)?,
         finals,
         verdict,

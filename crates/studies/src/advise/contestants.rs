@@ -40,6 +40,11 @@ pub const CONTESTANTS: &[Contestant] = &[
     of("lard_auto", "lard_auto", PolicyKind::Aware),
 ];
 
+/// Whether this policy sends requests where it does whatever load is there.
+pub(super) fn is_static(policy: &str) -> bool {
+    policy == "uri_hash"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,9 +37,9 @@ pub struct FinalFigures {
     /// Seconds that each block of requests took at saturation.
     #[serde(skip)]
     pub block_s: Vec<f64>,
-    /// Seconds that a block takes at least in the mean, as the network of the back-end that sends most sends no more.
+    /// Seconds that networks took for the same block.
     #[serde(skip)]
-    pub least_block_s: f64,
+    pub block_network_s: Vec<f64>,
     /// Mean response time of each block of requests at the peak, in seconds.
     #[serde(skip)]
     pub block_response_s: Vec<f64>,
@@ -117,9 +117,9 @@ fn figures_of(
         own_p99_s: own.map(|figures| figures.p99_s),
         unanswered: peak.iter().map(|figures| figures.unanswered).sum(),
         answer_mean_bytes: mean(saturated, |f| f.answer_mean_bytes),
-        block_s: sums(saturated, spans_s),
-        least_block_s: saturated.iter().map(|figures| figures.least_block_s).sum(),
-        block_response_s: sums(peak, |points| points.iter().map(|point| point.mean_response_s).collect()),
+        block_s: sums(saturated, |run| spans_s(&run.points)),
+        block_network_s: sums(saturated, |run| run.network_s.get(1..).unwrap_or_default().to_vec()),
+        block_response_s: sums(peak, |run| run.points.iter().map(|point| point.mean_response_s).collect()),
     }
 }
 
@@ -129,8 +129,8 @@ fn spans_s(points: &[SeriesPoint]) -> Vec<f64> {
 }
 
 /// Block by block, the sums over runs.
-fn sums(runs: &[&RunFigures], values: impl Fn(&[SeriesPoint]) -> Vec<f64>) -> Vec<f64> {
-    let of_runs: Vec<Vec<f64>> = runs.iter().map(|run| values(&run.points)).collect();
+fn sums(runs: &[&RunFigures], values: impl Fn(&RunFigures) -> Vec<f64>) -> Vec<f64> {
+    let of_runs: Vec<Vec<f64>> = runs.iter().map(|run| values(run)).collect();
     let blocks = of_runs.iter().map(Vec::len).min().unwrap_or(0);
     (0..blocks).map(|block| of_runs.iter().map(|values| values[block]).sum()).collect()
 }
@@ -138,7 +138,6 @@ fn sums(runs: &[&RunFigures], values: impl Fn(&[SeriesPoint]) -> Vec<f64>) -> Ve
 #[cfg(test)]
 mod tests {
     use super::super::verdict::tests::figures;
-    use super::*;
 
     #[test]
     fn a_peak_has_to_be_borne_in_either_half() {

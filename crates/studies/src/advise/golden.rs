@@ -41,6 +41,27 @@ fn facts() -> LogFacts {
     }
 }
 
+/// The same under other conditions.
+fn made_up_stress() -> Vec<StressOutcome> {
+    vec![
+        StressOutcome {
+            condition: WARM,
+            measure: StressMeasure::Throughput,
+            values: vec![100.0, 100.0, 120.0, 110.0, 120.0, 125.0],
+        },
+        StressOutcome {
+            condition: "half the memory, saturated",
+            measure: StressMeasure::Throughput,
+            values: vec![50.0, 50.0, 120.0, 100.0, 90.0, 100.0],
+        },
+        StressOutcome {
+            condition: "load at 90 %",
+            measure: StressMeasure::Slowdown,
+            values: vec![9.0, 9.0, 4.0, 5.0, 3.0, 2.0],
+        },
+    ]
+}
+
 /// Policies whose blocks take this long at saturation, and whose answers do at the peak.
 fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
     let each = CONTESTANTS.iter().zip(block_s).zip(response_s);
@@ -57,7 +78,7 @@ fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
         answer_mean_bytes: 12_345.0,
         // Every second block is a fifth slower, and the one after it faster.
         block_s: (0..30).map(|block| block_s * if block % 2 == 0 { 1.2 } else { 0.8 }).collect(),
-        least_block_s: 0.0,
+        block_network_s: Vec::new(),
         block_response_s: vec![response_s; 30],
     });
     let finals: Vec<FinalFigures> = figures.collect();
@@ -69,6 +90,7 @@ fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
     Advice {
         facts: facts(),
         sampled: Some(300_000),
+        briefly: None,
         hardware: &PAPER,
         costs: vec!["connect_us = 19.8".to_owned()],
         network_rps: 1e9,
@@ -91,23 +113,7 @@ fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
         sizes: finals.iter().enumerate().map(size).collect(),
         verdict: verdict(&finals, 120.0, false, 1),
         finals,
-        stress: vec![
-            StressOutcome {
-                condition: WARM,
-                measure: StressMeasure::Throughput,
-                values: vec![100.0, 100.0, 120.0, 110.0, 120.0, 125.0],
-            },
-            StressOutcome {
-                condition: "half the memory, saturated",
-                measure: StressMeasure::Throughput,
-                values: vec![50.0, 50.0, 120.0, 100.0, 90.0, 100.0],
-            },
-            StressOutcome {
-                condition: "load at 90 %",
-                measure: StressMeasure::Slowdown,
-                values: vec![9.0, 9.0, 4.0, 5.0, 3.0, 2.0],
-            },
-        ],
+        stress: made_up_stress(),
         levers: vec![
             AdviseLever { change: "half the memory".to_owned(), capacity_rps: 400.0, ratio: 0.8 },
             AdviseLever { change: "t_low = 12 in place of 25".to_owned(), capacity_rps: 505.0, ratio: 1.01 },

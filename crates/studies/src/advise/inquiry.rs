@@ -40,6 +40,8 @@ pub(super) struct MemoryAndSizes {
 /// A question while it is answered.
 pub(super) struct Inquiry<'a> {
     pub(super) bench: &'a AdviseBench<'a>,
+    /// The same for a part of the log, for what is asked first.
+    pub(super) brief: &'a AdviseBench<'a>,
     pub(super) facts: &'a LogFacts,
     pub(super) question: &'a AdviseQuestion,
     /// Requests per second at the peak.
@@ -56,7 +58,7 @@ impl Inquiry<'_> {
         let first = given.unwrap_or_else(|| provisional_bytes(documents, least));
         self.keeps_p99_when_idle(first)?;
         if given.is_some() || self.holds_all {
-            let sizes = self.sizes(first, true)?;
+            let sizes = self.sizes(self.bench, first, true)?;
             let memory_backends = self.backends(&sizes);
             return Ok(MemoryAndSizes {
                 memory_bytes: first,
@@ -65,7 +67,7 @@ impl Inquiry<'_> {
                 sizes,
             });
         }
-        let memory_backends = self.backends(&self.sizes(first, false)?);
+        let memory_backends = self.backends(&self.sizes(self.brief, first, false)?);
         let memory_steps = steps(self.bench, documents, memory_backends, self.question.seed)?;
         let enough = enough_bytes(&memory_steps, least).unwrap_or(first);
         // More than enough for throughput may be what the slowest of idle back-ends ask for.
@@ -84,7 +86,7 @@ impl Inquiry<'_> {
             memory_bytes,
             memory_steps,
             memory_backends,
-            sizes: self.sizes(memory_bytes, true)?,
+            sizes: self.sizes(self.bench, memory_bytes, true)?,
         })
     }
 
@@ -96,10 +98,15 @@ impl Inquiry<'_> {
     }
 
     /// The sizes that all policies need, and where `shown` also what they can serve on some others.
-    fn sizes(&self, memory_bytes: u64, shown: bool) -> Result<Vec<PolicySize>, ScenarioError> {
+    fn sizes(
+        &self,
+        bench: &AdviseBench<'_>,
+        memory_bytes: u64,
+        shown: bool,
+    ) -> Result<Vec<PolicySize>, ScenarioError> {
         let p99_s = Some(self.question.p99_s).filter(|_| self.idle_p99_s.is_none());
         let demand = self.wanted.map(|peak_rps| Demand { peak_rps, p99_s });
-        sizes(self.bench, memory_bytes, demand, shown, self.question.seed)
+        sizes(bench, memory_bytes, demand, shown, self.question.seed)
     }
 
     /// As many back-ends as the policy needs that needs the fewest.

@@ -34,7 +34,7 @@ pub use error::AdviseError;
 pub use facts::{LEAST_REQUESTS, LogFacts};
 pub use finals::FinalFigures;
 pub use inquiry::AdviseTarget;
-pub use intervals::{GainInterval, gain};
+pub use intervals::{BlockTimes, GainInterval, gain};
 pub use json::advice_json;
 pub use levers::AdviseLever;
 pub use memory::MemoryStep;

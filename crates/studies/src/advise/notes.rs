@@ -70,6 +70,12 @@ pub(super) fn notes(advice: &Advice) -> Vec<String> {
             count(sampled)
         ));
     }
+    if let Some(briefly) = advice.briefly {
+        out.push(format!(
+            "What was tried under other conditions, and to begin with, was {} of these.",
+            count(briefly)
+        ));
+    }
     if let Some(idle_s) = target.idle_p99_s {
         out.push(format!(
             "A 99th percentile below {} cannot be had on this hardware: on an idle cluster it is {}, because of large documents and first \

@@ -3,9 +3,10 @@
 use plimsoll_policy::params::{GivenValue, ParamSet};
 use plimsoll_policy::{BackendId, Health, Nanos, Thresholds, Time};
 use plimsoll_sim::hardware::HardwareSpec;
-use plimsoll_sim::{Arrivals, Fault, FaultAction, HotSpot, Recording, RunOutcome, SeriesPoint, TimeShape};
+use plimsoll_sim::{Arrivals, Fault, FaultAction, HotSpot, Recording, SeriesPoint, TimeShape};
 use rayon::prelude::*;
 
+use super::contestants::is_static;
 use crate::execute::{Extent, execute_recording};
 use crate::matrix::Progress;
 use crate::scenario::{Admission, Scenario, ScenarioError, Strategy};
@@ -85,8 +86,8 @@ impl RunPlan {
 pub(super) struct RunFigures {
     /// Without the end of a run, where its last long answers are waited for, and never more than networks can send.
     pub(super) throughput_rps: f64,
-    /// Seconds that a block of requests takes at least, as the network of the back-end that sends most has to send its part.
-    pub(super) least_block_s: f64,
+    /// Seconds that networks take for the answers of each point.
+    pub(super) network_s: Vec<f64>,
     /// Mean bytes of an answer.
     pub(super) answer_mean_bytes: f64,
     pub(super) miss_ratio: f64,
@@ -141,10 +142,10 @@ impl AdviseBench<'_> {
         outcome.points.truncate(self.steady_points(plan.backends));
         self.progress.advance(requests);
         let response = run.response_time_s.as_ref();
-        let network_rps = self.network_rps(&outcome);
+        let network_s = self.network_s(plan.policy, &outcome.points);
         Ok(RunFigures {
-            throughput_rps: steady_rps(&outcome.points).unwrap_or(run.throughput_rps).min(network_rps),
-            least_block_s: self.block_requests(plan.backends) as f64 / network_rps,
+            throughput_rps: steady_rps(&outcome.points, &network_s).unwrap_or(run.throughput_rps),
+            network_s,
             answer_mean_bytes: run.sent_bytes as f64 / run.completed.max(1) as f64,
             miss_ratio: run.miss_ratio.unwrap_or(0.0),
             mean_s: response.map_or(0.0, |summary| summary.mean),
@@ -157,10 +158,18 @@ impl AdviseBench<'_> {
         })
     }
 
-    /// Requests per second beyond which the network of some back-end cannot send its part of what was sent in this run.
-    fn network_rps(&self, outcome: &RunOutcome) -> f64 {
-        let most_bytes = outcome.backends.iter().map(|backend| backend.sent_bytes).max().unwrap_or(0);
-        self.network_bytes_per_s * outcome.completed as f64 / most_bytes.max(1) as f64
+    /// The seconds that networks take for the answers of each point: all of them together, if they can be used evenly. Where the load has no say in
+    /// where requests go, that one decides which sends most in all.
+    fn network_s(&self, policy: &str, points: &[SeriesPoint]) -> Vec<f64> {
+        let backends = points.first().map_or(0, |point| point.sent_bytes.len());
+        let sent_in_all =
+            |backend: &usize| points.iter().map(|point| point.sent_bytes[*backend]).sum::<u64>();
+        let busiest = (0..backends).max_by_key(sent_in_all).filter(|_| is_static(policy));
+        let bytes = |point: &SeriesPoint| match busiest {
+            Some(busiest) => point.sent_bytes[busiest] as f64,
+            None => point.sent_bytes.iter().sum::<u64>() as f64 / backends.max(1) as f64,
+        };
+        points.iter().map(|point| bytes(point) / self.network_bytes_per_s).collect()
     }
 
     /// Requests between two points of a run: a fortieth of those that count, or as many more as the cluster has at once, lest a block be nothing but
@@ -259,11 +268,12 @@ impl AdviseBench<'_> {
     }
 }
 
-/// Answers per second between the first point and the last; `None` of too few points.
-fn steady_rps(points: &[SeriesPoint]) -> Option<f64> {
+/// Answers per second between the first point and the last, and no more than networks send; `None` of too few points.
+fn steady_rps(points: &[SeriesPoint], network_s: &[f64]) -> Option<f64> {
     let (first, rest) = points.split_first()?;
     let span_s = rest.last()?.end.since(first.end).as_secs_f64();
     let answered: u64 = rest.iter().map(|point| point.answered).sum();
+    let span_s = span_s.max(network_s.iter().skip(1).sum());
     (span_s > 0.0).then(|| answered as f64 / span_s)
 }
 
@@ -280,8 +290,9 @@ mod tests {
             ..SeriesPoint::default()
         };
         let points = [point(7, 100), point(8, 100), point(9, 100)];
-        assert_eq!(steady_rps(&points), Some(100.0));
-        assert_eq!(steady_rps(&points[..1]), None);
+        assert_eq!(steady_rps(&points, &[0.0; 3]), Some(100.0));
+        assert_eq!(steady_rps(&points, &[9.0, 2.0, 2.0]), Some(50.0));
+        assert_eq!(steady_rps(&points[..1], &[0.0]), None);
     }
 
     /// What policies come to on the first so many requests, with warm memories or without.

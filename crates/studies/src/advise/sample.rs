@@ -4,6 +4,7 @@ use plimsoll_policy::Rng;
 use plimsoll_trace::{Record, TargetTable, Trace, TraceError};
 
 use super::facts::{PEAK_WINDOW_S, busiest_span};
+use super::plan::AdviseBench;
 use crate::workload::Workload;
 
 /// So many neighbouring requests of a workload, with its busiest minute in the middle of those that count (of a log without times, its end);
@@ -87,6 +88,33 @@ pub(super) fn twice(workload: &Workload) -> Result<(Workload, f64), TraceError> 
     let share = before as f64 / records.len() as f64;
     let trace = Trace::from_records(table, records)?;
     Ok((Workload::new(workload.name.clone(), workload.info.clone(), trace), share))
+}
+
+/// A log, or a part of a long one, once and twice, to look at it under many conditions.
+pub(super) struct BriefLog {
+    part: Option<Workload>,
+    again: Workload,
+    /// Share of `again` before its second pass.
+    before: f64,
+}
+
+impl BriefLog {
+    /// So many requests of this workload.
+    ///
+    /// # Errors
+    /// As [`sample`].
+    pub(super) fn of(workload: &Workload, most: u64, warmup: f64) -> Result<Self, TraceError> {
+        let part = sample(workload, most, warmup)?;
+        let (again, before) = twice(part.as_ref().unwrap_or(workload))?;
+        Ok(Self { part, again, before })
+    }
+
+    /// Like this bench for the log once and twice; both are the latter where memories begin with everything.
+    pub(super) fn benches<'a>(&'a self, like: AdviseBench<'a>, starts_full: bool) -> [AdviseBench<'a>; 2] {
+        let warm = AdviseBench { workload: &self.again, warmup: self.before, starts_full, ..like };
+        let once = AdviseBench { workload: self.part.as_ref().unwrap_or(like.workload), ..like };
+        [if starts_full { warm } else { once }, warm]
+    }
 }
 
 #[cfg(test)]

@@ -151,9 +151,11 @@ pub(super) fn sizes(
     let size = |policy: &'static str| {
         let mut search = Search { bench, policy, memory_bytes, seed, capacity_rps: BTreeMap::new() };
         let shown = SHOWN.iter().copied().filter(|&backends| shown && backends <= bench.most_backends());
-        for backends in shown {
-            search.capacity_rps(backends)?;
-        }
+        let shown: Vec<usize> = shown.collect();
+        let plans: Vec<RunPlan> =
+            shown.iter().map(|&backends| search.plan(backends, AdviseLoad::Saturated)).collect();
+        let rates = bench.run_all(&plans)?.into_iter().map(|figures| figures.throughput_rps);
+        search.capacity_rps.extend(shown.into_iter().zip(rates));
         let fewest = demand.map_or(Ok(None), |demand| search.fewest(demand))?;
         Ok(PolicySize { policy, fewest, capacity_rps: search.capacity_rps })
     };

@@ -1,5 +1,6 @@
 //! Where the advice would be wrong: the same cluster under other conditions.
 
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::contestants::CONTESTANTS;
@@ -91,36 +92,55 @@ const CONDITIONS: &[Condition] = &[
 /// Runs of all conditions.
 pub(super) const STRESS_RUNS: u64 = ((CONDITIONS.len() + 1) * CONTESTANTS.len()) as u64;
 
-/// All policies under all conditions, on the log, or on the log twice where memories are to be warm; `capacity_rps` is what the advised one can
-/// serve.
+/// Of a longer log, conditions are tried on so many requests of it: shares of the best need no more, and each condition is a run for each policy.
+pub(super) const BRIEF_REQUESTS: u64 = 300_000;
+
+/// All policies under all conditions, on the log, or on the log twice where memories are to be warm. Loads are shares of what the advised `policy`
+/// can serve.
 pub(super) fn stress(
     [bench, warm]: [&AdviseBench<'_>; 2],
     backends: usize,
     memory_bytes: u64,
-    capacity_rps: f64,
+    policy: &'static str,
     seed: u64,
 ) -> Result<Vec<StressOutcome>, ScenarioError> {
-    let outcome = |condition: &Condition| {
-        let memory_bytes = (condition.memory * memory_bytes as f64) as u64;
-        let load = (condition.load)(capacity_rps);
-        let plan = |policy| RunPlan {
-            incident: condition.incident,
-            ..RunPlan::new(policy, backends, memory_bytes, load, seed)
-        };
-        let plans: Vec<RunPlan> = CONTESTANTS.iter().map(|contestant| plan(contestant.policy)).collect();
-        let figures = if condition.warm { warm } else { bench }.run_all(&plans)?;
-        let measure = match load {
-            AdviseLoad::Saturated | AdviseLoad::UnderWay(_) => StressMeasure::Throughput,
-            _ => StressMeasure::Slowdown,
-        };
-        let value = |figures: &RunFigures| match measure {
-            StressMeasure::Throughput => figures.throughput_rps,
-            StressMeasure::Slowdown => figures.slowdown_mean,
-        };
-        let values = figures.iter().map(value).collect();
-        Ok(StressOutcome { condition: condition.title, measure, values })
+    let saturated = RunPlan::new(policy, backends, memory_bytes, AdviseLoad::Saturated, seed);
+    let capacity_rps = bench.run(&saturated)?.throughput_rps;
+    let plan = |condition: &Condition, policy| RunPlan {
+        incident: condition.incident,
+        ..RunPlan::new(
+            policy,
+            backends,
+            (condition.memory * memory_bytes as f64) as u64,
+            (condition.load)(capacity_rps),
+            seed,
+        )
     };
-    CONDITIONS.iter().map(outcome).collect()
+    let runs: Vec<(bool, RunPlan)> = CONDITIONS
+        .iter()
+        .flat_map(|condition| CONTESTANTS.iter().map(move |of| (condition, of.policy)))
+        .map(|(condition, policy)| (condition.warm, plan(condition, policy)))
+        .collect();
+    let figures: Result<Vec<RunFigures>, ScenarioError> = runs
+        .par_iter()
+        .with_max_len(1)
+        .map(|(is_warm, plan)| if *is_warm { warm } else { bench }.run(plan))
+        .collect();
+    let figures = figures?;
+    let of_condition = figures.chunks(CONTESTANTS.len());
+    Ok(CONDITIONS.iter().zip(of_condition).map(|(condition, figures)| outcome(condition, figures)).collect())
+}
+
+fn outcome(condition: &Condition, figures: &[RunFigures]) -> StressOutcome {
+    let measure = match (condition.load)(1.0) {
+        AdviseLoad::Saturated | AdviseLoad::UnderWay(_) => StressMeasure::Throughput,
+        _ => StressMeasure::Slowdown,
+    };
+    let value = |figures: &RunFigures| match measure {
+        StressMeasure::Throughput => figures.throughput_rps,
+        StressMeasure::Slowdown => figures.slowdown_mean,
+    };
+    StressOutcome { condition: condition.title, measure, values: figures.iter().map(value).collect() }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::contestants::{BASELINE, CONTESTANTS, PolicyKind};
 use super::finals::FinalFigures;
-use super::intervals::{GainInterval, gain};
+use super::intervals::{BlockTimes, GainInterval, gain};
 
 /// A policy has to be better by this factor, at the near end of the interval, to be worth a change.
 pub const WORTH: f64 = 1.02;
@@ -86,6 +86,14 @@ pub(super) fn figures_of<'a>(all: &'a [FinalFigures], policy: &str) -> Option<&'
     all.iter().find(|figures| figures.policy == policy)
 }
 
+fn served(of: &FinalFigures) -> BlockTimes<'_> {
+    BlockTimes { taken: &of.block_s, least: &of.block_network_s }
+}
+
+fn answered(of: &FinalFigures) -> BlockTimes<'_> {
+    BlockTimes { taken: &of.block_response_s, least: &[] }
+}
+
 /// One policy over another one, with this peak in requests per second.
 #[must_use]
 pub fn policy_gain(
@@ -103,8 +111,8 @@ pub fn policy_gain(
     PolicyGain {
         policy,
         over,
-        capacity: gain(&own.block_s, &other.block_s, (own.least_block_s, other.least_block_s), seed),
-        response: bear.then(|| gain(&own.block_response_s, &other.block_response_s, (0.0, 0.0), seed)),
+        capacity: gain(served(own), served(other), seed),
+        response: bear.then(|| gain(answered(own), answered(other), seed)),
     }
 }
 
@@ -187,7 +195,7 @@ pub(super) mod tests {
             unanswered: 0,
             answer_mean_bytes: 1_000.0,
             block_s: vec![block_s; 30],
-            least_block_s: 0.0,
+            block_network_s: Vec::new(),
             block_response_s: vec![response_s; 30],
         }
     }
