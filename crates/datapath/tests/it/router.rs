@@ -32,8 +32,7 @@ fn world() -> World {
     machine.ip("link add eth0 type veth peer name far");
     let vips = pairs().map(|(_, vip)| vip).to_vec();
     for vip in &vips {
-        let length = if vip.is_ipv4() { 32 } else { 128 };
-        machine.ip(&format!("addr add {}/{length} dev lo", vip.ip()));
+        machine.ip(&format!("addr add {} dev lo", vip.ip()));
     }
     let listeners = machine.run(|| vips.iter().map(|vip| TcpListener::bind(vip).unwrap()).collect());
     let config = PacketRouterConfig {

@@ -6,7 +6,7 @@ use super::contestants::CONTESTANTS;
 use super::error::AdviseError;
 use super::facts::{LEAST_REQUESTS, LogFacts};
 use super::finals::FinalFigures;
-use super::inquiry::{AdviseTarget, Inquiry, MemoryAndSizes};
+use super::inquiry::{AdviseInquiry, AdviseTarget, MemoryAndSizes};
 use super::levers::{AdviseLever, levers};
 use super::memory::{MemoryStep, spare_bytes};
 use super::plan::{AdviseBench, WARMUP};
@@ -150,7 +150,7 @@ pub fn advise(
         Some((again, before)) => AdviseBench { workload: again, warmup: *before, starts_full: true, ..bench },
         None => bench,
     };
-    let mut inquiry = Inquiry {
+    let mut inquiry = AdviseInquiry {
         bench: &bench,
         brief: &brief_bench,
         facts: &facts,

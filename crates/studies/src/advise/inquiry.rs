@@ -38,7 +38,7 @@ pub(super) struct MemoryAndSizes {
 }
 
 /// A question while it is answered.
-pub(super) struct Inquiry<'a> {
+pub(super) struct AdviseInquiry<'a> {
     pub(super) bench: &'a AdviseBench<'a>,
     /// The same for a part of the log, for what is asked first.
     pub(super) brief: &'a AdviseBench<'a>,
@@ -50,7 +50,7 @@ pub(super) struct Inquiry<'a> {
     pub(super) holds_all: bool,
 }
 
-impl Inquiry<'_> {
+impl AdviseInquiry<'_> {
     pub(super) fn memory_and_sizes(&mut self) -> Result<MemoryAndSizes, ScenarioError> {
         let documents = self.facts.documents_bytes;
         let given = self.question.memory.map(|memory| memory.bytes(documents));
