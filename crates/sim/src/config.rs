@@ -59,7 +59,7 @@ pub struct RunConfig<'a> {
     /// Completions before the measurement starts.
     pub warmup: u64,
     /// Whether the request behind the warm-up arrives only when all before it have ended, so that no queue of a cold start counts. Not for a closed
-    /// loop, in which queues are as they are meant.
+    /// loop, in which queues are as they are meant, nor with the model `apache`.
     pub settles: bool,
     /// A back-end counts as idle below this load (LARD section 3.3: 40 % of `t_low`).
     pub idle_below: f64,

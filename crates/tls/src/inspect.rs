@@ -8,6 +8,7 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
+use x509_parser::x509::X509Version;
 
 use crate::file_error::TlsFileError;
 
@@ -19,6 +20,7 @@ pub(crate) struct Inspected {
     pub(crate) warnings: Vec<String>,
     /// In DER, with its algorithm.
     pub(crate) public_key: Vec<u8>,
+    pub(crate) is_version_3: bool,
 }
 
 /// Looks into the certificates of a file; there is at least one.
@@ -41,6 +43,7 @@ pub(crate) fn inspect(path: &Path, chain: &[CertificateDer<'_>]) -> Result<Inspe
         ends: time(first.validity().not_after.timestamp())?,
         warnings,
         public_key: first.public_key().raw.to_vec(),
+        is_version_3: first.version() == X509Version::V3,
     })
 }
 

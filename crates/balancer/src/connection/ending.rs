@@ -177,10 +177,10 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         if !self.stream.end_output() {
             return;
         }
-        // Whoever stops the front-end does not wait for it, and who needs a place may have this one.
-        self.deadline.set_idle(true);
-        self.deadline.set_incomplete(true);
         let mut stops = self.accepted.closing.load(Ordering::Relaxed);
+        // Whoever stops the front-end is not kept waiting for it, and who needs a place may have this one.
+        self.deadline.set_idle(!stops);
+        self.deadline.set_incomplete(true);
         let mut until_ms = self.deadline.now_ms() + if stops { LEAST_LINGER_MS } else { LINGER_MS };
         let (mut silence_ms, mut left_bytes) = (LEAST_LINGER_MS, LINGER_BYTES);
         let input: &mut Buffer = &mut scratch.input;
@@ -199,6 +199,10 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
                     stops = true;
                     until_ms = until_ms.min(self.deadline.now_ms() + LEAST_LINGER_MS);
                     self.deadline.set_idle(false);
+                }
+                Err(Fired::MadeRoom) => {
+                    self.service.worker.count_made_room(&self.accepted.peer_text, None);
+                    return;
                 }
                 _ => return,
             }

@@ -260,6 +260,32 @@ fn a_client_that_sends_on_after_its_answer_does_not_hold_up_a_stop() {
     assert!(sender.join().unwrap(), "it is not read for long");
 }
 
+/// Its answer comes when idle connections are closed already.
+#[test]
+fn an_early_answer_reaches_the_client_while_the_front_end_stops() {
+    let origin = Origin::scripted(|conn| {
+        if conn.head() {
+            pace(Duration::from_secs(3), Why::SlowPeer);
+            conn.write(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nbig\n");
+            while conn.read() > 0 {}
+        }
+    });
+    let front_end = FrontEnd::new(&[origin.address], "[limits]\nheld = 0\n");
+    let mut client = front_end.client();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000100\r\n\r\n");
+    client.send(vec![b'x'; 100]);
+    front_end.load_once(1);
+    let stop = std::thread::spawn(move || front_end.stop_within(Duration::from_secs(60)));
+    pace(Duration::from_millis(3200), Why::SlowPeer);
+    for _ in 0..5 {
+        assert!(client.send(vec![b'x'; 200_000]), "it is not reset");
+        pace(Duration::from_millis(50), Why::SlowPeer);
+    }
+    let (answer, end) = client.rest();
+    assert_eq!((statuses(&answer, &["POST"]), end), (vec![413], End::Closed));
+    stop.join().unwrap();
+}
+
 #[test]
 fn a_bad_chunk_in_the_middle() {
     let origin = Origin::echo();

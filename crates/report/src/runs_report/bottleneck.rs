@@ -245,7 +245,7 @@ fn network(runs: &[Run], backends: usize) -> Option<String> {
     let most = rates.fold(0.0, f64::max);
     (most > ETHERNET_BYTES_PER_S).then(|| {
         format!(
-            "The busiest back-end then sends up to {:.1} Gbit/s, more than Ethernet of 10 Gbit/s carries: the model does not count \
+            "With answers as large as the mean, the busiest back-end sends up to {:.1} Gbit/s, more than Ethernet of 10 Gbit/s carries: the model does not count \
              networks.",
             most * 8e-9
         )

@@ -91,6 +91,7 @@ impl Advice {
         let in_time = self.target.idle_p99_s.is_some() || own.peak_p99_s <= self.target.p99_s;
         match self.backends_given {
             _ if self.target.assumed => true,
+            _ if self.overloads(own) => false,
             true => self.target.peak_rps <= MOST_UTILIZATION * own.capacity_rps && in_time,
             false => self.fewest(own.policy).is_some_and(|fewest| fewest <= self.backends),
         }
@@ -106,10 +107,10 @@ impl Advice {
 /// About how many requests an advice simulates: the length of a progress bar.
 #[must_use]
 pub fn advise_requests(requests: u64, question: &AdviseQuestion) -> u64 {
-    let sizing = CONTESTANTS.len() as u64 * 9;
-    let searched = if question.memory.is_none() { sizing + 7 * CONTESTANTS.len() as u64 } else { 0 };
-    (sizing + searched + 7 * CONTESTANTS.len() as u64 + STRESS_RUNS + 12)
-        * requests.min(question.most_requests)
+    let policies = CONTESTANTS.len() as u64;
+    let searched = if question.memory.is_none() { 7 * policies } else { 0 };
+    let most = requests.min(question.most_requests);
+    (searched + 16 * policies + 12) * most + STRESS_RUNS * most.min(BRIEF_REQUESTS)
 }
 
 /// Advice for the site that wrote this log.

@@ -49,9 +49,12 @@ impl FinalFigures {
     /// Whether no more arrives at this peak than the policy can serve, in either half of the run. Otherwise queues grow as long as that lasts.
     #[must_use]
     pub fn bears(&self, peak_rps: f64) -> bool {
-        let mean_s = |blocks: &[f64]| blocks.iter().sum::<f64>() / blocks.len().max(1) as f64;
-        let (first, second) = self.block_s.split_at(self.block_s.len() / 2);
-        let (whole_s, slower_s) = (mean_s(&self.block_s), mean_s(first).max(mean_s(second)));
+        let blocks = self.block_s.len();
+        let mean_s = |from: usize, to: usize| {
+            let sum = |of: &[f64]| of.iter().take(to).skip(from).sum::<f64>();
+            sum(&self.block_s).max(sum(&self.block_network_s)) / (to - from).max(1) as f64
+        };
+        let (whole_s, slower_s) = (mean_s(0, blocks), mean_s(0, blocks / 2).max(mean_s(blocks / 2, blocks)));
         let least_rps =
             if slower_s > 0.0 { self.capacity_rps * whole_s / slower_s } else { self.capacity_rps };
         peak_rps <= least_rps.min(self.capacity_rps)

@@ -90,7 +90,7 @@ fn made_up(block_s: [f64; 6], response_s: [f64; 6]) -> Advice {
     Advice {
         facts: facts(),
         sampled: Some(300_000),
-        briefly: None,
+        briefly: Some(250_000),
         hardware: &PAPER,
         costs: vec!["connect_us = 19.8".to_owned()],
         network_rps: 1e9,

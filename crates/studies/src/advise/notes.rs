@@ -71,10 +71,7 @@ pub(super) fn notes(advice: &Advice) -> Vec<String> {
         ));
     }
     if let Some(briefly) = advice.briefly {
-        out.push(format!(
-            "What was tried under other conditions, and to begin with, was {} of these.",
-            count(briefly)
-        ));
+        out.push(format!("Other conditions were tried on {} requests of the log only.", count(briefly)));
     }
     if let Some(idle_s) = target.idle_p99_s {
         out.push(format!(

@@ -62,8 +62,7 @@ fn recommendation(advice: &Advice) -> String {
         ),
         VerdictReason::Locality => format!("Take {policy} on {cluster}."),
         VerdictReason::Carries => format!(
-            "Take {policy} on {cluster}: it carries the load on the fewest. What would be taken otherwise, as nothing was found to be surely better, does \
-             not carry it on as many back-ends as this log can judge."
+            "Take {policy} on {cluster}: it carries the load. The policy that would be taken otherwise does not, on any number of back-ends that was tried."
         ),
         VerdictReason::Hashing => format!(
             "Hash what is asked for ({policy}) on {cluster}. HAProxy or nginx will do: nothing was found that is surely better than hashing."
