@@ -237,9 +237,11 @@ fn network(runs: &[Run], backends: usize) -> Option<String> {
     if runs.iter().any(|run| run.model == "adaptload") {
         return None;
     }
-    let busiest = |run: &Run| run.per_backend.iter().map(|backend| backend.requests).max().unwrap_or(0);
     // What each one sent is not known, but how many requests it had.
-    let share = |run: &Run| busiest(run) as f64 / run.completed.max(1) as f64;
+    let share = |run: &Run| {
+        let requests = || run.per_backend.iter().map(|backend| backend.requests);
+        requests().max().unwrap_or(0) as f64 / requests().sum::<u64>().max(1) as f64
+    };
     let rate = |run: &Run| run.sent_bytes as f64 / run.simulated_s * share(run);
     let rates = runs.iter().filter(|run| run.backends == backends && run.simulated_s > 0.0).map(rate);
     let most = rates.fold(0.0, f64::max);

@@ -102,10 +102,14 @@ fn networks_that_the_model_does_not_count_are_named() {
     let mut runs = busy(&[(0.95, 0.2)]);
     runs[0].simulated_s = 1.0;
     runs[0].sent_bytes = 8 * 2_000_000_000;
+    runs[0].per_backend.iter_mut().for_each(|backend| backend.requests = 100);
     let said = bottleneck(&runs, true).unwrap();
     assert!(said.contains("up to 16.0 Gbit/s, more than Ethernet of 10 Gbit/s"), "{said}");
     runs[0].sent_bytes /= 2;
     assert!(!bottleneck(&runs, true).unwrap().contains("Gbit/s"));
+    // One with as many as three others.
+    runs[0].per_backend[5].requests = 300;
+    assert!(bottleneck(&runs, true).unwrap().contains("the busiest back-end sends up to 19.2 Gbit/s"));
 }
 
 #[test]
