@@ -200,10 +200,6 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
                     until_ms = until_ms.min(self.deadline.now_ms() + LEAST_LINGER_MS);
                     self.deadline.set_idle(false);
                 }
-                Err(Fired::MadeRoom) => {
-                    self.service.worker.count_made_room(&self.accepted.peer_text, None);
-                    return;
-                }
                 _ => return,
             }
         }
