@@ -51,6 +51,7 @@ impl FinalFigures {
     pub fn bears(&self, peak_rps: f64) -> bool {
         let blocks = self.block_s.len();
         let mean_s = |from: usize, to: usize| {
+            // Of the first to the last of them; nothing where networks were not looked at.
             let sum = |of: &[f64]| of.iter().take(to).skip(from).sum::<f64>();
             sum(&self.block_s).max(sum(&self.block_network_s)) / (to - from).max(1) as f64
         };

@@ -73,14 +73,18 @@ impl AdviseInquiry<'_> {
         // More than enough for throughput may be what the slowest of idle back-ends ask for.
         let more = memory_steps.iter().map(|step| step.memory_bytes).filter(|&bytes| bytes > enough);
         let mut memory_bytes = enough;
-        for bytes in std::iter::once(enough).chain(more) {
-            if self.keeps_p99_when_idle(bytes)? {
-                memory_bytes = bytes;
-                break;
+        if !self.keeps_p99_when_idle(enough)? {
+            let with_enough = self.idle_p99_s;
+            for bytes in more {
+                if self.keeps_p99_when_idle(bytes)? {
+                    memory_bytes = bytes;
+                    break;
+                }
             }
-        }
-        if self.idle_p99_s.is_some() {
-            self.keeps_p99_when_idle(memory_bytes)?;
+            // Where none does, the advice tells of what is enough for throughput.
+            if memory_bytes == enough {
+                self.idle_p99_s = with_enough;
+            }
         }
         Ok(MemoryAndSizes {
             memory_bytes,

@@ -273,6 +273,7 @@ fn steady_rps(points: &[SeriesPoint], network_s: &[f64]) -> Option<f64> {
     let (first, rest) = points.split_first()?;
     let span_s = rest.last()?.end.since(first.end).as_secs_f64();
     let answered: u64 = rest.iter().map(|point| point.answered).sum();
+    // Without the first, as above: when its answers began is not known.
     let span_s = span_s.max(network_s.iter().skip(1).sum());
     (span_s > 0.0).then(|| answered as f64 / span_s)
 }
