@@ -97,6 +97,13 @@ impl ContentUnderWay {
         }
     }
 
+    /// How many reads of a document up to the mean size a move of this one counts as, for its size. A read has a part that is the same for all
+    /// sizes and one that is in proportion to them, as has the room that the copy takes: the square root is between both.
+    #[inline]
+    pub(super) fn move_price(&self, size_bytes: Option<u64>) -> f64 {
+        self.relative(size_bytes).max(1.0).sqrt()
+    }
+
     /// What is under way at `b`, which has so many requests: those whose clients alone are waited for are none of them.
     #[inline]
     pub(super) fn at(&self, b: BackendId, load: u32) -> Content {
@@ -180,6 +187,15 @@ mod tests {
         assert_eq!(under_way.relative(None), 1.0);
         assert_eq!(under_way.relative(Some(1 << 40)), LARGEST);
         assert_eq!(under_way.relative(Some(0)), 0.0);
+    }
+
+    #[test]
+    fn a_move_costs_more_the_larger_the_document_is() {
+        let mut under_way = ContentUnderWay::default();
+        assert_eq!(under_way.move_price(Some(1 << 40)), 1.0, "nothing is known of sizes");
+        under_way.begin(TargetId(1), B, Some(1000), 0.0);
+        assert_eq!([Some(0), Some(1000), None].map(|size| under_way.move_price(size)), [1.0; 3]);
+        assert_eq!([Some(4000), Some(1 << 40)].map(|size| under_way.move_price(size)), [2.0, 16.0]);
     }
 
     #[test]

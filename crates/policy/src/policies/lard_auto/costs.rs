@@ -313,6 +313,7 @@ impl LearnedCosts {
             return Some(there);
         }
         let price = there.likelihood + (1.0 - there.likelihood) * self.copy_price(of, document);
+        let price = price * self.content.move_price(of.size_bytes);
         if cost_ns <= margin_ns + self.floor_ns(price, &all, view) {
             return Some(there);
         }

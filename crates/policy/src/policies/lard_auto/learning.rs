@@ -55,12 +55,10 @@ impl LearnedCosts {
         let longest_ns =
             if read_ns > 0.0 { hit_ns + read_ns * read.position / 2.0 } else { LONGEST_HIT * hit_ns };
         let was_there = told == Some(true) && (self.hit.get().is_none() || took_ns <= longest_ns);
-        if !was_there {
+        if !was_there && read.is_small {
             let read_ns = took_ns - hit_ns;
-            if read.is_small {
-                let queue = Queue { requests: read.reads, reads: 0.0, content: read.content };
-                self.reading.add(queue, read_ns.max(0.0));
-            }
+            let queue = Queue { requests: read.reads, reads: 0.0, content: read.content };
+            self.reading.add(queue, read_ns.max(0.0));
             self.learn_read(b, read_ns, read.position);
         }
     }
@@ -100,7 +98,9 @@ impl LearnedCosts {
             return;
         }
         if read == Some(true) {
-            self.learn_read(b, took_ns - hit_ns, sample.read_position);
+            if sample.is_small {
+                self.learn_read(b, took_ns - hit_ns, sample.read_position);
+            }
             return;
         }
         // Uncapped: what holds hits up is what this learns.
