@@ -31,9 +31,13 @@ impl Bench {
     }
 
     fn ask(&mut self, target: u64) -> Pending {
+        self.ask_for(target, None)
+    }
+
+    fn ask_for(&mut self, target: u64, size_bytes: Option<u64>) -> Pending {
         self.now += Nanos::from_micros(1);
         self.number += 1;
-        let request = Request::of(self.number, TargetId(target));
+        let request = Request { size_bytes, ..Request::of(self.number, TargetId(target)) };
         let Decision::Assign(backend) = self.policy.choose(&request, &self.cluster, self.now) else {
             panic!("nobody takes it");
         };

@@ -18,6 +18,43 @@ fn a_copy_costs_by_the_requests_that_it_will_get() {
     assert_eq!(price(15.0, 3), 1.0, "each gets four");
 }
 
+/// The fault that this is about: a small document seemed to take as long to read as a large file, so that it was not read elsewhere when its back-end was busy.
+#[test]
+fn what_a_read_takes_is_learned_from_documents_up_to_the_mean_size() {
+    let mut bench = Bench::new(4);
+    for target in 100..140 {
+        let asked = bench.ask_for(target, Some(10_000));
+        bench.answer(asked, READ);
+    }
+    let before = stat(&bench.policy, "read_us");
+    for target in 200..204 {
+        let asked = bench.ask_for(target, Some(50_000_000));
+        bench.answer(asked, Nanos::from_millis(9000));
+    }
+    assert_eq!(stat(&bench.policy, "read_us"), before);
+    let asked = bench.ask_for(300, Some(10_000));
+    bench.answer(asked, Nanos::from_millis(9000));
+    assert!(stat(&bench.policy, "read_us") > 2.0 * before, "a small one counts");
+}
+
+/// The fault that this is about: a large file moved as soon as a small document, and was read on every disk.
+#[test]
+fn a_large_document_stays_where_more_wait() {
+    let moves = |size_bytes: u64, waiting: usize| {
+        let mut bench = Bench::learned(4, 40);
+        for target in (100..140).chain([99, 99]) {
+            let asked = bench.ask_for(target, Some(if target == 99 { size_bytes } else { 10_000 }));
+            bench.answer(asked, HIT);
+        }
+        let home = BackendId(bench.sets(99)[0]);
+        (0..waiting).for_each(|_| bench.cluster.assign(home));
+        bench.ask_for(99, Some(size_bytes)).backend != home
+    };
+    let least = |size_bytes| (1..10_000).find(|&waiting| moves(size_bytes, waiting)).unwrap();
+    let (small, large) = (least(10_000), least(160_000));
+    assert!(large > 2 * small, "{large} requests, {small} for a document of the mean size");
+}
+
 /// The fault that this is about: the tenth copy cost no more than the second one.
 #[test]
 fn a_fourth_copy_has_to_save_more_than_a_second_one() {
