@@ -21,7 +21,7 @@ pub(crate) struct Read {
     /// How many reads that are, itself included, and the content of those before it in documents of the mean size.
     pub(crate) reads: f64,
     pub(crate) content: f64,
-    /// Its own document is not above the mean size.
+    /// Its own document is small, as far as is known; the response may tell.
     pub(crate) is_small: bool,
     /// How likely it is that there is one: below 1 for a document that the back-end may still have.
     pub(crate) likelihood: f64,

@@ -7,7 +7,7 @@
 //! learned by back-end b, from completions (older ones fade), mixed with what was learned of all as if that were 8 more hits and 128 more
 //! reads; it counts where it differs from the mean of all by more than 1.6 times:
 //!     hit[b]      <- response time of a request whose document b has, at most 4 times what all would take, over what is expected of the queue
-//!     read[b]     <- what a request longer took whose document, up to the mean size, b had to read, over its position among b's reads
+//!     read[b]     <- what a request longer took whose small document b had to read, over its position among b's reads
 //! learned over all back-ends:
 //!     queue(n, m, s) <- a * n + c * m + g * s: response time with n requests that wait for no read, m reads under way, and s bytes that the
 //!                       former ask for; c and g are 0 where reads or bytes hold nobody up
@@ -23,7 +23,7 @@
 //! else
 //!     n <- the copy with the least wait(b) + evicted(b) * fetch(b), plus what is left where it is still read     (2)
 //!     e <- evicted(n);  f <- requests for r.target lately
-//!     price <- (e + (1 - e) * 4 / (1 - again)^2 * (1 + |copies|) / (1 + f)) * sqrt(size of the document, at least the mean size)
+//!     price <- (e + (1 - e) * 4 / (1 - again)^2 * (1 + |copies|) / (1 + f)) * sqrt(size / mean size, from 1 to 256)
 //!     p <- of the next 64 back-ends in turn without a copy the one with the least wait(b) + fetch(b) * price    (3)
 //!     if cost(n) > cost(p) + mean                                                                                 (4)
 //!         n <- p
@@ -41,8 +41,9 @@
 //! 3. A move must pay. What it saves is saved again by later requests that the new copy gets, which are its share of those for the target:
 //!    a hot target gets replicas at once, however few requests are under way, a rare one hardly ever, and each further copy serves fewer than
 //!    the ones before. Four reads instead of one stand for waits that are over before the later requests come; a copy takes room from
-//!    others, which are read again, and evict others in turn. What has probably been evicted anyway costs its read in either place. A document
-//!    of many times the mean size takes longer to read and more room, and its own requests mind a wait less than those behind it.
+//!    others, which are read again, and evict others in turn. What has probably been evicted anyway costs its read in either place. A
+//!    document of many times the mean size takes longer to read and more room; requests for it take long anyway, so that the same wait slows them down
+//!    less. So it stays where it is for longer, even where it was probably evicted. Small is what has up to 1.5 times the mean size of late requests.
 //! 4. Never to a back-end that is no better off, by as much as requests wait on average: with many under way differences of that size come and
 //!    go by chance, and moving everything moves the queue along. Where reads hold up hits, as results do that are computed, requests wait for
 //!    those as well. This takes the place of both thresholds; it grows and shrinks with the load.
@@ -92,7 +93,7 @@ crate::params! {
         /// Targets whose copies are remembered; the least recently requested is forgotten.
         max_targets: u64 = 1_000_000, 1..=4000000000, "targets";
         /// Rules to leave out, to see what they are for: the sum of 1 (evictions), 2 (hold-up by reads), 4 (joining), 8 (noise), 16 (room),
-        /// 32 (share), 64 (margin), 128 (mixing), 256 (long hits), 512 (content).
+        /// 32 (share), 64 (margin), 128 (mixing), 256 (long hits), 512 (content, which is all that follows from sizes but evictions).
         without: u32 = 0, 0..=1023, "";
     }
 }

@@ -82,20 +82,15 @@ pub fn haproxy_lines(advice: &Advice) -> Option<String> {
     Some(format!("backend site\n    mode http\n{balance}{servers}"))
 }
 
-/// The lines by which nginx does what is advised, or the nearest that it has; `None` where locality is advised.
+/// The lines by which nginx does what is advised; `None` where it cannot: it has no bound on the load of a server, and knows no locality.
 #[must_use]
 pub fn nginx_lines(advice: &Advice) -> Option<String> {
-    if is_aware(advice) {
+    if is_aware(advice) || advice.verdict.policy == "bounded_load_hash" {
         return None;
     }
     let uri = if advice.strips_query { "$uri" } else { "$request_uri" };
     let method = match advice.verdict.policy {
         "uri_hash" => format!("    hash {uri} consistent;\n"),
-        "bounded_load_hash" => {
-            format!(
-                "    # nginx has no bound on the load of a server: this is hashing without it.\n    hash {uri} consistent;\n"
-            )
-        }
         "least_connections" => "    least_conn;\n".to_owned(),
         _ => String::new(),
     };

@@ -129,6 +129,9 @@ impl AdviseInquiry<'_> {
         sizes: &[PolicySize],
     ) -> Result<(usize, AdviseTarget, Vec<FinalFigures>, AdviseVerdict), ScenarioError> {
         let mut backends = self.backends(sizes);
+        let searched = self.question.backends.is_none();
+        // What needs at least twice as many back-ends is no choice beside what carries the load.
+        let most = if searched { 2 * backends - 1 } else { backends };
         loop {
             let target = self.target(memory_bytes, backends)?;
             let seed = self.question.seed;
@@ -137,13 +140,13 @@ impl AdviseInquiry<'_> {
             let setting = FinalSetting { backends, memory_bytes, peak_rps: target.peak_rps, speed, seed };
             let all = finals(self.bench, setting)?;
             let mut verdict = verdict(&all, target.peak_rps, self.holds_all, seed);
-            let searched = self.wanted.is_some() && self.question.backends.is_none() && !self.holds_all;
-            if searched && let Some(policy) = carrier_instead(sizes, verdict.policy) {
+            let load_decides = self.wanted.is_some() && !self.holds_all;
+            if load_decides && let Some(policy) = carrier_instead(sizes, verdict.policy, most) {
                 verdict = verdict.of_carrier(policy, &all, target.peak_rps, seed);
             }
             // The policy to take may need more back-ends than the one that needs the fewest.
             let needed = sizes.iter().find(|size| size.policy == verdict.policy).and_then(|size| size.fewest);
-            match needed.filter(|&needed| needed > backends && self.question.backends.is_none()) {
+            match needed.filter(|&needed| needed > backends && searched) {
                 Some(needed) => backends = needed,
                 None => return Ok((backends, target, all, verdict)),
             }

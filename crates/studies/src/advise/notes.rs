@@ -117,6 +117,14 @@ pub(super) fn notes(advice: &Advice) -> Vec<String> {
             number(advice.network_rps)
         ));
     }
+    // What the network of one back-end takes for an answer of the mean size.
+    let network_s = advice.backends as f64 / advice.network_rps;
+    if network_s > 0.1 * advice.own().peak_mean_s {
+        out.push(format!(
+            "Times are those until an answer is ready: the time that a network takes to send it is not in them, {} for an answer of the mean size.",
+            duration(network_s)
+        ));
+    }
     out.push(
         "Simulated, with costs of the hardware that was named: ratios are surer than absolute figures, and a trial on your servers is surer than both."
             .to_owned(),

@@ -142,11 +142,12 @@ impl AdviseBench<'_> {
         outcome.points.truncate(self.steady_points(plan.backends));
         self.progress.advance(requests);
         let response = run.response_time_s.as_ref();
-        let network_s = self.network_s(plan.policy, &outcome.points);
+        let answer_mean_bytes = run.sent_bytes as f64 / run.completed.max(1) as f64;
+        let network_s = self.network_s(plan.policy, &outcome.points, answer_mean_bytes);
         Ok(RunFigures {
             throughput_rps: steady_rps(&outcome.points, &network_s).unwrap_or(run.throughput_rps),
             network_s,
-            answer_mean_bytes: run.sent_bytes as f64 / run.completed.max(1) as f64,
+            answer_mean_bytes,
             miss_ratio: run.miss_ratio.unwrap_or(0.0),
             mean_s: response.map_or(0.0, |summary| summary.mean),
             p99_s: response.map_or(0.0, |summary| summary.p99),
@@ -160,7 +161,7 @@ impl AdviseBench<'_> {
 
     /// The seconds that networks take for the answers of each point: all of them together, if they can be used evenly. Where the load has no say in
     /// where requests go, that one decides which sends most in all.
-    fn network_s(&self, policy: &str, points: &[SeriesPoint]) -> Vec<f64> {
+    fn network_s(&self, policy: &str, points: &[SeriesPoint], answer_mean_bytes: f64) -> Vec<f64> {
         let backends = points.first().map_or(0, |point| point.sent_bytes.len());
         let sent_in_all =
             |backend: &usize| points.iter().map(|point| point.sent_bytes[*backend]).sum::<u64>();
@@ -169,7 +170,8 @@ impl AdviseBench<'_> {
             Some(busiest) => point.sent_bytes[busiest] as f64,
             None => point.sent_bytes.iter().sum::<u64>() as f64 / backends.max(1) as f64,
         };
-        points.iter().map(|point| bytes(point) / self.network_bytes_per_s).collect()
+        let bytes_per_s = self.network_bytes_per_s / larger_at_the_end(points, answer_mean_bytes);
+        points.iter().map(|point| bytes(point) / bytes_per_s).collect()
     }
 
     /// Requests between two points of a run: a fortieth of those that count, or as many more as the cluster has at once, lest a block be nothing but
@@ -268,6 +270,15 @@ impl AdviseBench<'_> {
     }
 }
 
+/// How many times as large the answers of the whole run are, in the mean, as those of these points but the first: at saturation large answers
+/// end last, after the points that count. At least 1.
+fn larger_at_the_end(points: &[SeriesPoint], answer_mean_bytes: f64) -> f64 {
+    let counted = points.get(1..).unwrap_or_default();
+    let answered: u64 = counted.iter().map(|point| point.answered).sum();
+    let sent: u64 = counted.iter().flat_map(|point| &point.sent_bytes).sum();
+    if sent == 0 { 1.0 } else { (answer_mean_bytes * answered as f64 / sent as f64).max(1.0) }
+}
+
 /// Answers per second between the first point and the last, and no more than networks send; `None` of too few points.
 fn steady_rps(points: &[SeriesPoint], network_s: &[f64]) -> Option<f64> {
     let (first, rest) = points.split_first()?;
@@ -294,6 +305,18 @@ mod tests {
         assert_eq!(steady_rps(&points, &[0.0; 3]), Some(100.0));
         assert_eq!(steady_rps(&points, &[9.0, 2.0, 2.0]), Some(50.0));
         assert_eq!(steady_rps(&points[..1], &[0.0]), None);
+    }
+
+    /// The fault that this is about: a mirror's images had not been sent yet when the points ended, and networks seemed to carry 30 times as much.
+    #[test]
+    fn networks_send_the_large_answers_that_end_last_as_well() {
+        let point =
+            |sent| SeriesPoint { answered: 100, sent_bytes: vec![sent, sent], ..SeriesPoint::default() };
+        let points = [point(1_000_000), point(500), point(500)];
+        assert_eq!(larger_at_the_end(&points, 10.0), 1.0, "200 answers have sent 2,000 bytes");
+        assert_eq!(larger_at_the_end(&points, 300.0), 30.0);
+        assert_eq!(larger_at_the_end(&points, 5.0), 1.0);
+        assert_eq!(larger_at_the_end(&points[..1], 300.0), 1.0);
     }
 
     /// What policies come to on the first so many requests, with warm memories or without.

@@ -162,10 +162,10 @@ pub(super) fn sizes(
     CONTESTANTS.par_iter().with_max_len(1).map(|contestant| size(contestant.policy)).collect()
 }
 
-/// Where this policy carries the demand on no number of back-ends that was tried, and others do: which one to take in its place. It needs the fewest; of
+/// Where this policy does not carry the demand on up to so many back-ends, and others do: which one to take in its place. It needs the fewest; of
 /// equals it is the simplest, and of equally simple ones that without parameters.
-pub(super) fn carrier_instead(sizes: &[PolicySize], policy: &str) -> Option<&'static str> {
-    let carries = |size: &&PolicySize| size.fewest.is_some();
+pub(super) fn carrier_instead(sizes: &[PolicySize], policy: &str, most: usize) -> Option<&'static str> {
+    let carries = |size: &&PolicySize| size.fewest.is_some_and(|fewest| fewest <= most);
     if sizes.iter().filter(carries).any(|size| size.policy == policy) {
         return None;
     }
@@ -213,11 +213,13 @@ mod tests {
             CONTESTANTS.iter().zip(fewest).map(size).collect()
         };
         let unlike = of([None, None, Some(3), Some(3), Some(2), Some(2)]);
-        assert_eq!(carrier_instead(&unlike, "round_robin"), Some("lard_auto"));
-        assert_eq!(carrier_instead(&unlike, "uri_hash"), None);
+        assert_eq!(carrier_instead(&unlike, "round_robin", 99), Some("lard_auto"));
+        assert_eq!(carrier_instead(&unlike, "uri_hash", 99), None);
+        assert_eq!(carrier_instead(&unlike, "uri_hash", 2), Some("lard_auto"), "it needs a third one");
+        assert_eq!(carrier_instead(&unlike, "uri_hash", 1), None, "nobody carries it");
         let alike = of([None, Some(4), Some(4), None, Some(4), Some(4)]);
-        assert_eq!(carrier_instead(&alike, "round_robin"), Some("least_connections"));
-        assert_eq!(carrier_instead(&of([None; 6]), "round_robin"), None);
+        assert_eq!(carrier_instead(&alike, "round_robin", 99), Some("least_connections"));
+        assert_eq!(carrier_instead(&of([None; 6]), "round_robin", 99), None);
     }
 
     #[test]

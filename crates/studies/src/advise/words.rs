@@ -3,7 +3,9 @@
 use plimsoll_report::format::{bytes, capital, count, duration, number, percent};
 
 use super::advice::Advice;
+use super::config_text::nginx_lines;
 use super::contestants::{BASELINE, CONTESTANTS};
+use super::finals::FinalFigures;
 use super::intervals::GainInterval;
 use super::notes::{back_ends, not_counted, notes};
 use super::plan::MOST_BACKENDS;
@@ -15,8 +17,10 @@ use super::verdict::{PolicyGain, VerdictReason, WORTH};
 const BETTER: f64 = 1.03;
 /// A setting matters from this change of the throughput on.
 const MATTERS: f64 = 0.05;
-/// Below this share of what a cluster can serve, nobody will notice which policy it has.
+/// Below this share of what a cluster can serve, nobody will notice which policy it has,
 const SMALL_LOAD: f64 = 0.1;
+/// unless answers take this many times as long with another one.
+const NOTICED: f64 = 2.0;
 
 /// See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,10 +66,11 @@ fn recommendation(advice: &Advice) -> String {
         ),
         VerdictReason::Locality => format!("Take {policy} on {cluster}."),
         VerdictReason::Carries => format!(
-            "Take {policy} on {cluster}: it carries the load. The policy that would be taken otherwise does not, on any number of back-ends that was tried."
+            "Take {policy} on {cluster}: it carries the load. The policy that would be taken otherwise does not on so many back-ends."
         ),
         VerdictReason::Hashing => format!(
-            "Hash what is asked for ({policy}) on {cluster}. HAProxy or nginx will do: nothing was found that is surely better than hashing."
+            "Hash what is asked for ({policy}) on {cluster}. {} will do: nothing was found that is surely better than hashing.",
+            if nginx_lines(advice).is_some() { "HAProxy or nginx" } else { "HAProxy" }
         ),
         VerdictReason::Any => format!(
             "Take any balancer, e.g. with {policy}, on {cluster}: neither hashing nor locality was found to be surely better."
@@ -143,8 +148,15 @@ pub(super) fn interval(of: GainInterval) -> String {
 }
 
 fn small_load(advice: &Advice) -> Option<String> {
-    let used = advice.target.peak_rps / advice.own().capacity_rps;
-    (used < SMALL_LOAD).then(|| {
+    let (own, peak_rps) = (advice.own(), advice.target.peak_rps);
+    let is_small = peak_rps < SMALL_LOAD * own.capacity_rps;
+    // Where every other policy does as well, too.
+    let does_as_well = |of: &FinalFigures| {
+        of.bears(peak_rps)
+            && of.peak_mean_s < NOTICED * own.peak_mean_s
+            && advice.fewest(of.policy).is_none_or(|needed| needed <= advice.backends)
+    };
+    (is_small && advice.finals.iter().all(does_as_well)).then(|| {
         "That load is small: what follows is about growth. Today nobody would notice which policy the cluster has.".to_owned()
     })
 }

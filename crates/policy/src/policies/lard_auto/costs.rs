@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::auto_rule::AutoRule;
 use super::choice::{AskedDocument, ChosenCopy, PricedChoice};
-use super::content::{Content, ContentUnderWay};
+use super::content::{Content, ContentUnderWay, is_small};
 use super::document::{CopyAt, KnownDocument};
 use super::evictions::{Evictions, SeenCopy};
 use super::floor::{CostFloor, ShortestTimes};
@@ -38,7 +38,7 @@ pub(super) struct PendingSample {
     pub(super) queue: Queue,
     pub(super) read_position: f64,
     pub(super) seen: Option<SeenCopy>,
-    /// Its document is not above the mean size.
+    /// Its document is small, as far as is known; the response may tell.
     pub(super) is_small: bool,
 }
 
@@ -313,7 +313,7 @@ impl LearnedCosts {
             return Some(there);
         }
         let price = there.likelihood + (1.0 - there.likelihood) * self.copy_price(of, document);
-        let price = price * self.content.move_price(of.size_bytes);
+        let price = price * self.content.size_factor(of.size_bytes);
         if cost_ns <= margin_ns + self.floor_ns(price, &all, view) {
             return Some(there);
         }
@@ -376,10 +376,10 @@ impl LearnedCosts {
         }
     }
 
-    /// Adds what this request has to get, which waits for a read with this likelihood; whether that is no more than a document of the mean size.
+    /// Adds what this request has to get, which waits for a read with this likelihood; whether its document is small.
     pub(super) fn add_content(&mut self, request: &Request, b: BackendId, likelihood: f64) -> bool {
         let Request { target, size_bytes, .. } = *request;
-        !self.has(AutoRule::Content) || self.content.begin(target, b, size_bytes, likelihood) <= 1.0
+        !self.has(AutoRule::Content) || is_small(self.content.begin(target, b, size_bytes, likelihood))
     }
 
     /// Response time of a hit for each position in the queue, in microseconds, over all back-ends.

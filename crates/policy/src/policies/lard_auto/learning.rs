@@ -1,6 +1,7 @@
 //! Learns from responses.
 
 use super::auto_rule::AutoRule;
+use super::content::is_small;
 use super::costs::{Known, LearnedCosts, PendingSample};
 use super::floor::ShortestTimes;
 use super::own_ratio::OwnRatio;
@@ -34,10 +35,14 @@ impl LearnedCosts {
         }
         let took_ns = response_time.as_nanos() as f64;
         let expected = self.each_ns(b, &self.of_all());
-        if let Some(sample) = sample {
+        // A front-end may not have known the size before this response.
+        let told_small = completion.size_bytes.map(|bytes| is_small(self.content.relative(Some(bytes))));
+        if let Some(mut sample) = sample {
+            sample.is_small = told_small.unwrap_or(sample.is_small);
             self.learn_from(b, &sample, (took_ns, completion.hit), expected);
         }
-        if let Some(read) = read.filter(|read| read.likelihood >= 1.0) {
+        if let Some(mut read) = read.filter(|read| read.likelihood >= 1.0) {
+            read.is_small = told_small.unwrap_or(read.is_small);
             self.learn_from_read(b, &read, (took_ns, completion.hit), expected);
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! Reads of a disk hardly hold up hits; results that are computed on the CPU do, and a network that both need. Content holds up others
 //! where requests are served one after the other, and hardly where each gets its turn. A regression over all back-ends, in which older samples
-//! fade, finds out which it is. Only documents up to the mean size are samples: a large one takes long wherever it is.
+//! fade, finds out which it is. Only small documents are samples: a large one takes long wherever it is.
 //!
 //! The same serves for reads, where what is waited for are other reads.
 

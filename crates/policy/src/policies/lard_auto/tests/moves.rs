@@ -20,21 +20,43 @@ fn a_copy_costs_by_the_requests_that_it_will_get() {
 
 /// The fault that this is about: a small document seemed to take as long to read as a large file, so that it was not read elsewhere when its back-end was busy.
 #[test]
-fn what_a_read_takes_is_learned_from_documents_up_to_the_mean_size() {
+fn what_a_read_takes_is_learned_from_small_documents() {
     let mut bench = Bench::new(4);
     for target in 100..140 {
         let asked = bench.ask_for(target, Some(10_000));
         bench.answer(asked, READ);
     }
     let before = stat(&bench.policy, "read_us");
-    for target in 200..204 {
+    // Read for the first time, and read again.
+    for target in (200..204).chain(200..204) {
         let asked = bench.ask_for(target, Some(50_000_000));
-        bench.answer(asked, Nanos::from_millis(9000));
+        bench.answer_telling(asked, Nanos::from_millis(9000), Some(false));
     }
     assert_eq!(stat(&bench.policy, "read_us"), before);
     let asked = bench.ask_for(300, Some(10_000));
     bench.answer(asked, Nanos::from_millis(9000));
     assert!(stat(&bench.policy, "read_us") > 2.0 * before, "a small one counts");
+}
+
+/// On a live front-end the first request's size is not known before its response.
+#[test]
+fn a_response_tells_that_its_document_is_large() {
+    let mut bench = Bench::new(4);
+    for target in 100..140 {
+        let asked = bench.ask_for(target, Some(10_000));
+        bench.answer(asked, READ);
+    }
+    let before = stat(&bench.policy, "read_us");
+    let asked = bench.ask(200);
+    bench.cluster.complete(asked.backend);
+    let took = Nanos::from_millis(9000);
+    bench.now += took;
+    let completion = Completion {
+        size_bytes: Some(50_000_000),
+        ..Completion::of(asked.target, asked.backend, Outcome::Completed, took)
+    };
+    bench.policy.on_complete(&completion, &bench.cluster, bench.now);
+    assert_eq!(stat(&bench.policy, "read_us"), before);
 }
 
 /// The fault that this is about: a large file moved as soon as a small document, and was read on every disk.
