@@ -83,17 +83,22 @@ impl Advice {
         self.sizes.iter().find(|size| size.policy == policy).and_then(|size| size.fewest)
     }
 
-    /// Whether the advised cluster carries the peak as it should. A number that was given may be one that was not tried when the fewest were looked
-    /// for: what the policy did on it decides.
+    /// Whether the advised cluster carries the peak as it should.
     #[must_use]
     pub fn carries(&self) -> bool {
-        let own = self.own();
-        let in_time = self.target.idle_p99_s.is_some() || own.peak_p99_s <= self.target.p99_s;
+        self.is_carried_by(self.own())
+    }
+
+    /// Whether it does with the policy of these figures. A number of back-ends that was given may be one that was not tried when the fewest were
+    /// looked for: what the policy did on it decides.
+    #[must_use]
+    pub fn is_carried_by(&self, figures: &FinalFigures) -> bool {
+        let in_time = self.target.idle_p99_s.is_some() || figures.peak_p99_s <= self.target.p99_s;
         match self.backends_given {
             _ if self.target.assumed => true,
-            _ if self.overloads(own) => false,
-            true => self.target.peak_rps <= MOST_UTILIZATION * own.capacity_rps && in_time,
-            false => self.fewest(own.policy).is_some_and(|fewest| fewest <= self.backends),
+            _ if self.overloads(figures) => false,
+            true => self.target.peak_rps <= MOST_UTILIZATION * figures.capacity_rps && in_time,
+            false => self.fewest(figures.policy).is_some_and(|fewest| fewest <= self.backends),
         }
     }
 

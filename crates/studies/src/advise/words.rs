@@ -17,9 +17,9 @@ use super::verdict::{PolicyGain, VerdictReason, WORTH};
 const BETTER: f64 = 1.03;
 /// A setting matters from this change of the throughput on.
 const MATTERS: f64 = 0.05;
-/// Below this share of what a cluster can serve, nobody will notice which policy it has,
+/// Below this share of what a cluster can serve, nobody will notice which policy it has.
 const SMALL_LOAD: f64 = 0.1;
-/// unless answers take this many times as long with another one.
+/// But for one with which answers take this many times as long, or which does not carry the load.
 const NOTICED: f64 = 2.0;
 
 /// See the module's documentation.
@@ -148,14 +148,10 @@ pub(super) fn interval(of: GainInterval) -> String {
 }
 
 fn small_load(advice: &Advice) -> Option<String> {
-    let (own, peak_rps) = (advice.own(), advice.target.peak_rps);
-    let is_small = peak_rps < SMALL_LOAD * own.capacity_rps;
-    // Where every other policy does as well, too.
-    let does_as_well = |of: &FinalFigures| {
-        of.bears(peak_rps)
-            && of.peak_mean_s < NOTICED * own.peak_mean_s
-            && advice.fewest(of.policy).is_none_or(|needed| needed <= advice.backends)
-    };
+    let own = advice.own();
+    let is_small = advice.target.peak_rps < SMALL_LOAD * own.capacity_rps;
+    let does_as_well =
+        |of: &FinalFigures| advice.is_carried_by(of) && of.peak_mean_s < NOTICED * own.peak_mean_s;
     (is_small && advice.finals.iter().all(does_as_well)).then(|| {
         "That load is small: what follows is about growth. Today nobody would notice which policy the cluster has.".to_owned()
     })

@@ -46,6 +46,16 @@ impl Bench {
         Pending { target: request.target, backend, at: self.now }
     }
 
+    /// Back-ends that have read forty documents of 10 kB, one after the other.
+    fn of_small_reads(backends: usize) -> Self {
+        let mut bench = Self::new(backends);
+        for target in 100..140 {
+            let asked = bench.ask_for(target, Some(10_000));
+            bench.answer(asked, READ);
+        }
+        bench
+    }
+
     fn answer(&mut self, asked: Pending, took: Nanos) {
         self.answer_telling(asked, took, None);
     }

@@ -21,11 +21,7 @@ fn a_copy_costs_by_the_requests_that_it_will_get() {
 /// The fault that this is about: a small document seemed to take as long to read as a large file, so that it was not read elsewhere when its back-end was busy.
 #[test]
 fn what_a_read_takes_is_learned_from_small_documents() {
-    let mut bench = Bench::new(4);
-    for target in 100..140 {
-        let asked = bench.ask_for(target, Some(10_000));
-        bench.answer(asked, READ);
-    }
+    let mut bench = Bench::of_small_reads(4);
     let before = stat(&bench.policy, "read_us");
     // Read for the first time, and read again.
     for target in (200..204).chain(200..204) {
@@ -41,11 +37,7 @@ fn what_a_read_takes_is_learned_from_small_documents() {
 /// On a live front-end the first request's size is not known before its response.
 #[test]
 fn a_response_tells_that_its_document_is_large() {
-    let mut bench = Bench::new(4);
-    for target in 100..140 {
-        let asked = bench.ask_for(target, Some(10_000));
-        bench.answer(asked, READ);
-    }
+    let mut bench = Bench::of_small_reads(4);
     let before = stat(&bench.policy, "read_us");
     let asked = bench.ask(200);
     bench.cluster.complete(asked.backend);
