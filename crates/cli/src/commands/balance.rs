@@ -53,7 +53,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     plimsoll_datapath::refuse_unasked_huge_pages();
     let seen = Stamp::of(&args.config);
     let config = load(&args.config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start: {e}")))?;
+    // Before anything is told: whoever reads that it listens may send a signal at once.
+    let hangup = runtime.block_on(async { listen(SignalKind::hangup()) })?;
     let (balancer, identity) = start(args, &config)?;
+    // Behind the start, which they end at once.
+    let mut signals = runtime.block_on(async { BalanceSignals::new(hangup) })?;
     match config.mechanism {
         MechanismKind::Direct => {
             config.listeners.iter().for_each(|at| tracing::info!("distributing connections to {at}"));
@@ -68,9 +74,6 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if let Some(admin) = balancer.admin_address() {
         tracing::info!("admin API on http://{admin}");
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start: {e}")))?;
-    let mut signals = runtime.block_on(async { BalanceSignals::new() })?;
     let (files, mut lists) = mpsc::unbounded_channel();
     // Nobody needs it where nothing is watched.
     let _ = files.send(watched_by(&config));
@@ -112,6 +115,10 @@ fn load(path: &Path) -> Result<Config, CliError> {
     Config::load(path).map_err(|errors| CliError::config(path, &errors))
 }
 
+fn listen(kind: SignalKind) -> Result<Signal, CliError> {
+    signal(kind).map_err(|e| CliError::Failed(format!("cannot listen for signals: {e}")))
+}
+
 struct BalanceSignals {
     hangup: Signal,
     terminate: Signal,
@@ -119,13 +126,11 @@ struct BalanceSignals {
 }
 
 impl BalanceSignals {
-    fn new() -> Result<Self, CliError> {
-        let get =
-            |kind| signal(kind).map_err(|e| CliError::Failed(format!("cannot listen for signals: {e}")));
+    fn new(hangup: Signal) -> Result<Self, CliError> {
         Ok(Self {
-            hangup: get(SignalKind::hangup())?,
-            terminate: get(SignalKind::terminate())?,
-            interrupt: get(SignalKind::interrupt())?,
+            hangup,
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
         })
     }
 

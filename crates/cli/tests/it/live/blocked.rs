@@ -1,12 +1,12 @@
-//! An access log that takes nothing: a full pipe on standard output, a FIFO without reader.
+//! Outputs that take nothing: a full pipe on standard output or standard error, a FIFO without reader.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 
 use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 
-use super::processes::{FrontEnd, Origin, Process, config};
+use super::processes::{FrontEnd, Origin, Process, config, private_directory};
 
 const TO_STDOUT: &str = "[access_log]\nfile = \"-\"\nformat = \"json\"\n";
 
@@ -105,4 +105,37 @@ fn a_fifo_without_reader_is_refused() {
     assert_eq!(second.wait(), Some(1));
     second.wait_for("a FIFO that nobody reads", 0);
     front_end.stop();
+}
+
+/// Whether the process handles SIGHUP, which is signal 1.
+fn handles_hangup(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let handled = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(handled.trim(), 16).unwrap() & 1 == 1
+}
+
+#[test]
+fn a_hangup_before_the_first_message_is_a_reload() {
+    let directory = private_directory();
+    let file = directory.path().join("plimsoll.toml");
+    std::fs::write(&file, config(&[], "[[backend]]\nname = \"b0\"\naddress = \"127.0.0.1:9\"\n")).unwrap();
+    // Standard error is a full pipe: the first message waits until somebody reads.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&[b'\n'; 64 << 10]).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["balance", "--no-watch", "--config", file.to_str().unwrap()])
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &*pid.to_string()]).status().unwrap().success())
+    };
+    eventually("a handler of SIGHUP", || handles_hangup(pid));
+    signal("-HUP");
+    let mut said = BufReader::new(reader).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.contains(" again")));
+    signal("-TERM");
+    assert!(said.any(|line| line.contains("stopping")));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
