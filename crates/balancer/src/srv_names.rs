@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hickory_resolver::Resolver;
-use hickory_resolver::proto::rr::RData;
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::NetError;
+use hickory_resolver::proto::rr::{RData, RecordType};
 use plimsoll_config::HostPort;
 use plimsoll_policy::Weight;
 
@@ -15,6 +17,12 @@ use crate::host_addresses::{FoundAddresses, UnresolvedHost, addresses_of_host};
 /// How long an answer counts at least and at most, whatever it says itself.
 const LEAST_TTL: Duration = Duration::from_secs(1);
 const MOST_TTL: Duration = Duration::from_secs(3600);
+/// How long a name server is waited for before the next one is asked, so that the third answers while a start waits.
+const MOST_SERVER_WAIT: Duration = Duration::from_millis(2500);
+/// How often it is tried again where a name server did not answer.
+const LEAST_RETRIES: usize = 2;
+/// Aliases that are followed, one after the other.
+const MOST_ALIASES: usize = 8;
 /// The most hosts of one name.
 const MOST_HOSTS: usize = 256;
 
@@ -76,12 +84,9 @@ pub(crate) fn look_up_service(at: &HostPort) -> Result<FoundService, UnresolvedH
     let runtime = runtime.map_err(|error| failed(error.to_string()))?;
     // A name of the whole tree, so that no domain is searched.
     let name = format!("{}.", at.host.trim_end_matches('.'));
-    let answer = runtime.block_on(async {
-        let resolver = Resolver::builder_tokio()?.build()?;
-        resolver.srv_lookup(name).await
-    });
-    let answer = answer.map_err(|error| failed(error.to_string()))?;
-    let ttl = answer.valid_until().saturating_duration_since(Instant::now()).clamp(LEAST_TTL, MOST_TTL);
+    let answer = runtime.block_on(records_of(name)).map_err(|error| failed(error.to_string()))?;
+    let (answer, until) = answer;
+    let ttl = until.saturating_duration_since(Instant::now()).clamp(LEAST_TTL, MOST_TTL);
     let records = answer.answers().iter().filter_map(|record| match &record.data {
         RData::SRV(srv) => Some(ServiceHost {
             host: srv.target.to_utf8().trim_end_matches('.').to_owned(),
@@ -104,6 +109,37 @@ pub(crate) fn look_up_service(at: &HostPort) -> Result<FoundService, UnresolvedH
         Some(error) if hosts.iter().all(|(_, found)| found.is_err()) => Err(failed(error.to_string())),
         _ => Ok(FoundService { hosts, ttl }),
     }
+}
+
+/// The records of type SRV of a name, or of that of which it is an alias, and how long they count.
+async fn records_of(mut name: String) -> Result<(Lookup, Instant), NetError> {
+    let mut builder = Resolver::builder_tokio()?;
+    let options = builder.options_mut();
+    // Two at once: an answer that is too long for UDP would be asked for by TCP only once the other server has answered, too.
+    options.num_concurrent_reqs = 1;
+    options.timeout = options.timeout.min(MOST_SERVER_WAIT);
+    options.attempts = options.attempts.max(LEAST_RETRIES);
+    let resolver = builder.build()?;
+    let mut until = Instant::now() + MOST_TTL;
+    for _ in 0..MOST_ALIASES {
+        let error = match resolver.srv_lookup(name.as_str()).await {
+            Ok(answer) => {
+                let until = until.min(answer.valid_until());
+                return Ok((answer, until));
+            }
+            Err(error) if error.is_no_records_found() => error,
+            Err(error) => return Err(error),
+        };
+        // The resolver takes a record's host for the alias, and finds nothing.
+        let Ok(alias) = resolver.lookup(name.as_str(), RecordType::CNAME).await else { return Err(error) };
+        let target = alias.answers().iter().find_map(|record| match &record.data {
+            RData::CNAME(target) => Some(target.to_utf8()),
+            _ => None,
+        });
+        let Some(target) = target else { return Err(error) };
+        (name, until) = (target, until.min(alias.valid_until()));
+    }
+    Err(NetError::from("too many aliases, one after the other"))
 }
 
 /// Of many hosts those of the best priorities and greatest weights, whatever the order in which the answer has them.

@@ -68,7 +68,7 @@ pub enum MulticastError {
     },
     /// The group cannot be used on this machine.
     #[error(
-        "cannot use the multicast group {group}: {error}; name the network interface that leads to the other nodes"
+        "cannot use the multicast group {group}: {error}; name the network interface that leads to the other nodes, by --directory-interface or `interface` in [discovery]"
     )]
     System {
         /// The group.

@@ -267,6 +267,8 @@ pub enum FromAgent<'a> {
         /// The process, as it introduced itself; 0 when it is gone or has the address no longer.
         instance: u64,
     },
+    /// The agent takes nothing more over. It ends the requests under way itself, within a time that it knows.
+    Stopping,
 }
 
 impl<'a> Message<'a> for ToAgent<'a> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_datapath::privileges::RunUser;
 use plimsoll_datapath::{Guard, GuardConfig, HeldRing, Vip, tcp};
-use plimsoll_wire::message::AgentCounts;
+use plimsoll_wire::message::{AgentCounts, FromAgent};
 use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, AgentError, LEASES};
@@ -18,6 +18,8 @@ use super::shared::AgentShared;
 use super::threads::{OriginThread, serve_origin, start_control, start_held, start_thread};
 use plimsoll_origin::{OriginError, OriginStats};
 
+/// The longest time that the end waits for links to take their last messages.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
 
@@ -190,6 +192,7 @@ impl Agent {
     pub fn stop(self) -> Result<AgentStats, AgentError> {
         let Self { shared, vips, control, stop, threads, origin, .. } = self;
         shared.stop();
+        shared.links().iter().for_each(|link| link.push(&FromAgent::Stopping));
         let origin_done = origin.map(|origin| {
             let _ = origin.stop.send(());
             (origin.runtime, origin.done)
@@ -206,6 +209,11 @@ impl Agent {
             runtime.shutdown_timeout(Duration::from_millis(100));
         }
         let stats = shared.stats();
+        // The ends of the last requests wait for others to go with.
+        let links = shared.links();
+        links.iter().for_each(|link| link.push(&FromAgent::Counted { counts: stats.counts }));
+        wait_until(|| links.iter().all(|link| link.has_sent_all()), LAST_WORDS);
+        drop(links);
         // Ends the control thread, which drops the senders, which ends the others.
         shared.end();
         let _ = stop.send(());

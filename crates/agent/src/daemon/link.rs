@@ -257,6 +257,11 @@ impl<C> FrontEndLink<C> {
         }
     }
 
+    /// Whether the socket has taken all that was queued, or nothing is sent any more.
+    pub(super) fn has_sent_all(&self) -> bool {
+        self.is_lost() || self.out().writer.queued_bytes() == 0
+    }
+
     /// The count of sent bytes once everything queued now is sent.
     pub(super) fn mark(&self) -> u64 {
         let mut out = self.out();

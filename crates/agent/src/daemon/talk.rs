@@ -55,6 +55,9 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
         let _turn = shared.succession();
         shared.give_up_silent(&link);
         shared.enter_link(&link);
+        if shared.is_stopping() {
+            link.push(&FromAgent::Stopping);
+        }
         succession::begins(&shared, &link);
     }
     let mut talk = Talk {

@@ -55,7 +55,7 @@ impl ChunkedScan {
 
     /// The body that has been found; none where it has trailer fields to be passed on, for which only chunked bodies have a place.
     fn whole(&self) -> Result<Option<WholeBody>, NoBody> {
-        let trailers = self.decoder.trailers().map_err(refused)?;
+        let trailers = self.decoder.trailers(&[]).map_err(refused)?;
         let whole = WholeBody { wire: self.wire, content: self.content };
         Ok(trailers.is_empty().then_some(whole))
     }

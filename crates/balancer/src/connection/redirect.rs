@@ -73,6 +73,7 @@ mod tests {
     fn urls_from_what_was_asked_for() {
         let of = |path, redirect, target| location(path, redirect, target, "old.example:80").unwrap();
         assert_eq!(of("/", "https://new.example{path}{query}", "/a/b?c=d"), "https://new.example/a/b?c=d");
+        assert_eq!(of("/", "https://www.{host}{path}{query}", "/a?c=d"), "https://www.old.example/a?c=d");
         assert_eq!(of("/old", "https://new.example/x{rest}", "/old/a?b"), "https://new.example/x/a");
         assert_eq!(of("/old", "https://new.example{rest}{query}", "/old?b"), "https://new.example?b");
         assert_eq!(of("/old", "/new{rest}", "//%6fld//a"), "/new//a");

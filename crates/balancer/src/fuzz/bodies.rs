@@ -28,7 +28,7 @@ fn decoded(
             break;
         }
     }
-    let trailers = if done { decoder.trailers().ok()? } else { Vec::new() };
+    let trailers = if done { decoder.trailers(&[]).ok()? } else { Vec::new() };
     Some((content, used, done, trailers))
 }
 
@@ -40,7 +40,7 @@ fn scanned(wire: &[u8], piece: usize) -> Option<(usize, usize, bool)> {
         let step = decoder.scan(piece).ok()?;
         (content, used, done) = (content + step.content, used + step.consumed, step.done);
         if done {
-            decoder.trailers().ok()?;
+            decoder.trailers(&[]).ok()?;
             break;
         }
     }

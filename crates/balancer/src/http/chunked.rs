@@ -1,6 +1,8 @@
 //! The chunked transfer coding (RFC 9112, section 7.1), followed, or decoded in place; strictly, unless a back-end sends it.
 
-use super::fields::{Field, classify, is_token_byte, push, trim};
+use plimsoll_config::FieldEdit;
+
+use super::fields::{Field, classify, is_token_byte, push, replaces_alike, trim};
 
 /// Bytes of the line before a chunk, extensions included.
 const MOST_LINE_BYTES: usize = 256;
@@ -118,11 +120,11 @@ impl Decoder {
         Ok(bytes.len())
     }
 
-    /// The trailer fields of a complete body that may be passed on, as field lines.
+    /// The trailer fields of a complete body that may be passed on, as field lines: without those that a route sets or removes.
     ///
     /// # Errors
     /// When the trailer section is no list of fields, or holds a field that must not be in one.
-    pub(crate) fn trailers(&self) -> Result<Vec<u8>, BadChunk> {
+    pub(crate) fn trailers(&self, edits: &[FieldEdit]) -> Result<Vec<u8>, BadChunk> {
         let mut out = Vec::new();
         if self.line.len() <= 2 {
             return Ok(out);
@@ -138,6 +140,7 @@ impl Decoder {
                 Field::ContentLength | Field::TransferEncoding | Field::Host => {
                     return Err(BadChunk("a trailer field that changes framing or routing"));
                 }
+                Field::Other if replaces_alike(edits, field.name) => {}
                 Field::Other => push(&mut out, field.name.as_bytes(), field.value),
                 // Neither forwarding nor connection fields mean anything in a trailer section.
                 _ => {}

@@ -138,6 +138,19 @@ pub(crate) fn is_replaced(edits: &[FieldEdit], name: &str) -> bool {
     edits.iter().any(is_it)
 }
 
+/// The same for a request, whose back-end may take a dash and an underscore for the same sign, as CGI does: a client could
+/// send what is replaced by another spelling.
+pub(crate) fn replaces_alike(edits: &[FieldEdit], name: &str) -> bool {
+    let sign = |b: u8| if b == b'_' { b'-' } else { b.to_ascii_lowercase() };
+    let is_it = |edit: &FieldEdit| {
+        let known = edit.name();
+        known.len() == name.len()
+            && !matches!(edit, FieldEdit::Add(..))
+            && known.bytes().map(sign).eq(name.bytes().map(sign))
+    };
+    edits.iter().any(is_it)
+}
+
 /// Writes the fields that these changes bring.
 pub(crate) fn push_edits(edits: &[FieldEdit], out: &mut Vec<u8>) {
     for (at, edit) in edits.iter().enumerate() {

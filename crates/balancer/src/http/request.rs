@@ -9,8 +9,8 @@ use plimsoll_policy::{Kind, TargetId};
 use super::class::{self, HeadClass};
 use super::coding;
 use super::fields::{
-    ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify, content_length, is_replaced, push,
-    push_edits,
+    ConnectionOptions, Field, FieldKinds, MOST_FIELDS, NO_KINDS, classify, content_length, list, push,
+    push_edits, replaces_alike, trim,
 };
 use super::forwarding::{ForwardedFacts, write_forwarding};
 pub(crate) use super::request_context::RequestContext;
@@ -274,8 +274,14 @@ impl<'a> RequestFacts<'a> {
         if !value.eq_ignore_ascii_case(b"chunked") {
             // RFC 9112, section 6.1: 501 for a coding that is not understood. What is spelled almost like chunked is
             // an attempt to have two readers disagree.
-            return Err(match value.windows(5).any(|w| w.eq_ignore_ascii_case(b"chunk")) {
-                true => RequestRefusal::bad_request("a Transfer-Encoding other than chunked alone"),
+            let others = match value.iter().rposition(|&b| b == b',') {
+                Some(at) if trim(&value[at + 1..]).eq_ignore_ascii_case(b"chunked") => &value[..at],
+                _ => value,
+            };
+            let is_disguised = others.windows(5).any(|w| w.eq_ignore_ascii_case(b"chunk"));
+            let is_list = others.len() < value.len();
+            return Err(match is_disguised || is_list && list(others).next().is_none() {
+                true => RequestRefusal::bad_request("a Transfer-Encoding that is almost chunked"),
                 false => RequestRefusal::of(501, "a transfer coding other than chunked"),
             });
         }
@@ -335,7 +341,7 @@ fn write_fields(
             Field::ClientCertificate => context.trusted && context.identity.is_none(),
             Field::ForwardedLookalike => false,
         };
-        if !passes || facts.options.nominates(field.name) || is_replaced(edits, field.name) {
+        if !passes || facts.options.nominates(field.name) || replaces_alike(edits, field.name) {
             continue;
         }
         push(out, field.name.as_bytes(), field.value);

@@ -51,11 +51,14 @@ pub(super) fn write_line(
 ) {
     out.extend_from_slice(method);
     out.push(b' ');
-    if form.rootless {
-        out.push(b'/');
-    }
     let path_query = form.path_query;
     match route.and_then(|route| Some((route, route.replace_prefix.as_deref()?))) {
+        // The path is `/`, which is only below a route of all paths.
+        Some((_, prefix)) if form.rootless => {
+            out.extend_from_slice(prefix.trim_end_matches('/').as_bytes());
+            out.push(b'/');
+            out.extend_from_slice(path_query);
+        }
         Some((route, prefix)) if path_query.starts_with(b"/") => {
             let length = if route.path == "/" { 0 } else { route.path.len() };
             let rest = &path_query[raw_length(path_query, length)..];
@@ -64,6 +67,11 @@ pub(super) fn write_line(
             out.extend_from_slice(prefix.as_bytes());
             out.extend_from_slice(rest);
         }
-        _ => out.extend_from_slice(path_query),
+        _ => {
+            if form.rootless {
+                out.push(b'/');
+            }
+            out.extend_from_slice(path_query);
+        }
     }
 }

@@ -101,16 +101,30 @@ fn target(text: &str) -> Result<RedirectTarget, Wrong> {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let named = ["{path}", "{rest}", "{query}"].iter().filter_map(|name| rest.find(name));
         let host = &rest[..named.fold(end, usize::min)];
-        match host.strip_prefix("{host}") {
-            Some(port) => port.is_empty() || port.strip_prefix(':').is_some_and(|p| p.parse::<u16>().is_ok()),
+        match host.split_once("{host}") {
+            Some((labels, port)) => {
+                let begins_right = labels.is_empty() || is_begin_of_host(labels);
+                let ends_right = port.strip_prefix(':').is_none_or(|p| p.parse::<u16>().is_ok());
+                begins_right && ends_right && (port.is_empty() || port.starts_with(':'))
+            }
             None => !host.is_empty() && !host.contains(['{', '@']),
         }
     });
     let is_path = text.starts_with('/') && !text.starts_with("//");
     match (is_url || is_path, text.get(1..).is_some_and(|rest| rest.contains("{scheme}"))) {
         (true, false) => Ok(RedirectTarget(pieces)),
+        _ if of_url.is_some_and(|rest| rest.contains("{host}")) => {
+            wrong("has more around `{host}` than names that end with a dot and a port")
+        }
         _ => wrong("begins neither with a scheme and a host nor with the path of one"),
     }
+}
+
+/// Whether a host may begin with this, such as `www.`.
+fn is_begin_of_host(labels: &str) -> bool {
+    let is_label =
+        |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    labels.strip_suffix('.').is_some_and(|labels| labels.split('.').all(is_label))
 }
 
 /// The status by which they are sent there.
@@ -146,6 +160,8 @@ mod tests {
             "https://www.example.com{path}{query}",
             "{scheme}://www.example.com:8443/new{rest}",
             "https://{host}{path}",
+            "https://www.{host}/",
+            "{scheme}://a-1.b.{host}:8443{path}",
             "https://{host}:8443{path}",
             "http://[::1]/",
             "/new{rest}{query}",
@@ -164,7 +180,10 @@ mod tests {
             "ftp://a/",
             "https://",
             "https://{path}",
-            "https://www.{host}/",
+            "https://www{host}/",
+            "https://a..{host}/",
+            "https://.{host}/",
+            "https://{scheme}.{host}/",
             "https://{host}.example/",
             "https://a@b/",
             "https://a/{uri}",

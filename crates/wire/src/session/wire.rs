@@ -4,7 +4,7 @@
 //! follows (`u16`). Header and kinds stay as they are in all versions, so that each side can name the other's version.
 
 /// The version of the protocol. Only equal versions understand one another.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Why there is no link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

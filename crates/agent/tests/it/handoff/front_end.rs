@@ -34,6 +34,7 @@ pub(crate) enum Said {
     Pong { token: u64, clock_ns: u64 },
     Counted(AgentCounts),
     Active { term: u64, instance: u64 },
+    Stopping,
 }
 
 impl From<FromAgent<'_>> for Said {
@@ -61,6 +62,7 @@ impl From<FromAgent<'_>> for Said {
             FromAgent::Pong { token, clock_ns } => Self::Pong { token, clock_ns },
             FromAgent::Counted { counts } => Self::Counted(counts),
             FromAgent::Active { term, instance } => Self::Active { term, instance },
+            FromAgent::Stopping => Self::Stopping,
         }
     }
 }

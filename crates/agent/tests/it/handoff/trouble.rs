@@ -243,6 +243,7 @@ fn the_agent_stops() {
     let stats = std::thread::scope(|scope| {
         let stopping = scope.spawn(|| machine.run(|| agent.stop().unwrap()));
         assert_eq!(idle.rest().unwrap(), b"", "closed at once");
+        World::eventually("a word of it", || link.hear() == Some(Said::Stopping));
         assert!(is_document("/size/30000000", &busy.response().1));
         drop((idle, busy));
         link.offer(4, 0, LEASE, &state);

@@ -24,7 +24,7 @@ fn decode_by(
         content.extend_from_slice(&piece[..step.content]);
         used += step.consumed;
         if step.done {
-            return Ok((content, decoder.trailers()?, wire.len() - used));
+            return Ok((content, decoder.trailers(&[])?, wire.len() - used));
         }
     }
     Err(BadChunk("unfinished"))

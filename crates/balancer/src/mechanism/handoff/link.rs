@@ -81,6 +81,8 @@ struct Up {
     answered: bool,
     /// The term with which it was told last that this front-end is active.
     term: Option<u64>,
+    /// Whether the agent has said that it is stopping.
+    stopping: bool,
 }
 
 impl AgentLink {
@@ -209,6 +211,18 @@ impl AgentLink {
         self.up.borrow().as_ref()?.term
     }
 
+    /// Notes that the agent is stopping: it ends the requests under way itself.
+    pub(super) fn set_stopping(&self) {
+        if let Some(up) = self.up.borrow_mut().as_mut() {
+            up.stopping = true;
+        }
+    }
+
+    /// Whether the agent is there and has said that it is stopping.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.up.borrow().as_ref().is_some_and(|up| up.stopping)
+    }
+
     /// Hands nothing more to the back-end, which is no longer configured, or elsewhere.
     pub(super) fn retire(&self) {
         self.retired.set(true);
@@ -236,6 +250,7 @@ impl AgentLink {
             doubted: false,
             answered: false,
             term: None,
+            stopping: false,
         });
     }
 

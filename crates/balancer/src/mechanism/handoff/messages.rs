@@ -64,6 +64,7 @@ pub(super) fn take(
             }
         }
         FromAgent::Counted { counts } => link.backend().set_agent_counts(counts),
+        FromAgent::Stopping => link.set_stopping(),
         FromAgent::Active { term, instance } => active(worker, handoffs, link, term, instance),
     }
 }

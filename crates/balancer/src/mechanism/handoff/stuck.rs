@@ -4,6 +4,8 @@
 //! them apart. What the front-end proxies is answered with 502 at that moment; here the client is the back-end's, so all that can
 //! be done for it is to say that its connection is over.
 //!
+//! An agent that is stopping says so: it gives the requests under way their time, and resets the rest itself.
+//!
 //! Behind the shim the server has connections between requests, too, and the agent hears of a next request when the server reads it.
 //! So a connection without a request counts as one with a request if its client has sent something since the last request that is known.
 
@@ -29,6 +31,11 @@ pub(super) fn look(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, now: Instant) {
         let backend = link.backend();
         // One in doubt that takes requests may work on them for as long as by proxy.
         let interval = match backend.health() {
+            // Health checks are no longer answered there, but the requests under way are.
+            _ if link.is_stopping() => {
+                *last = None;
+                continue;
+            }
             Health::Down => INTERVAL,
             _ if backend.stands_in() => worker.shared.config.load().timeouts.first_byte,
             _ => {

@@ -92,8 +92,7 @@ impl<C: Halves> Exchange<'_, C> {
             self.head_bytes,
             self.input,
             self.framing,
-            (limits.head_bytes, limits.fields),
-            limits.body_bytes,
+            (limits, self.config.taken.as_ref().map_or(&[], |route| &route.request_fields)),
         );
         let waiting = Waiting {
             deadline: self.deadline,
@@ -130,7 +129,10 @@ impl<C: Halves> Exchange<'_, C> {
             return Ok(over(head, PassedContent::plain(content_bytes).since(first_byte)));
         }
         let compressor = compressor((&head, self.config), self.compressors)?;
-        let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits, compressor)?;
+        let mut relay = {
+            let edits = self.config.taken.as_ref().map_or(&[][..], |route| &route.response_fields);
+            Relay::new(head, self.head.version, self.response, self.out, (limits, edits), compressor)?
+        };
         trial::answered(self.trial);
         let mut from = ReadAhead::new(from_backend, self.worker, limits.held_bytes);
         let (to, stalling) = (&mut to_client, &mut self.stalling);

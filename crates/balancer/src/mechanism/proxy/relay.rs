@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::task::Poll;
 
 use bytes::Bytes;
-use plimsoll_config::{Config, ContentCoding, Limits};
+use plimsoll_config::{Config, ContentCoding, FieldEdit, Limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::client_wait::ClientWait;
@@ -65,6 +65,8 @@ pub(crate) struct Relay<'a> {
     clean: bool,
     excess: bool,
     keep_backend: bool,
+    /// What a route changes in the response's fields, trailers included.
+    edits: &'a [FieldEdit],
     trailers_out: bool,
     /// Where the content is compressed: by this, into chunks in `out`.
     coded: Option<CodedContent>,
@@ -79,7 +81,7 @@ impl<'a> Relay<'a> {
         client: HttpVersion,
         response: &'a mut Buffer,
         out: &'a mut Vec<u8>,
-        limits: &Limits,
+        (limits, edits): (&Limits, &'a [FieldEdit]),
         compressor: Option<Compressor>,
     ) -> Result<Self, BadResponse> {
         let body = match head.framing {
@@ -103,6 +105,7 @@ impl<'a> Relay<'a> {
             clean: true,
             excess: false,
             keep_backend: head.keep_backend,
+            edits,
             trailers_out: client != HttpVersion::Http10,
             // A response without a body is not compressed, whatever its head says of one.
             coding: head.coding.filter(|_| compressor.is_some()),
@@ -292,7 +295,7 @@ impl<'a> Relay<'a> {
                 if step.done {
                     self.excess = step.consumed < there;
                     self.consumed = there;
-                    let trailers = decoder.trailers()?;
+                    let trailers = decoder.trailers(self.edits)?;
                     self.body = Body::Read;
                     return self.frame(Some(&trailers));
                 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::task::{Context, Poll, ready};
 
+use plimsoll_config::{FieldEdit, Limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::http::chunked::{Decoder, chunk_line};
@@ -60,6 +61,8 @@ pub(crate) struct Upload<'a, R, W> {
     written: usize,
     /// The line before a chunk, or what ends the body.
     frame: Vec<u8>,
+    /// What is changed in the request's fields, trailers included.
+    edits: &'a [FieldEdit],
     /// Content that may still come before it is too much.
     allowed_bytes: u64,
     /// Grows with each step: a body time-out runs from the last one.
@@ -77,12 +80,11 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
         head: &'a [u8],
         input: &'a mut Buffer,
         framing: Framing,
-        trailers: (usize, usize),
-        most_bytes: Option<u64>,
+        (limits, edits): (&Limits, &'a [FieldEdit]),
     ) -> Self {
         let body = match framing {
             Framing::Length(length) => Body::Length(length),
-            Framing::Chunked => Body::Chunked(Decoder::new(trailers.0, trailers.1)),
+            Framing::Chunked => Body::Chunked(Decoder::new(limits.head_bytes, limits.fields)),
             Framing::None | Framing::UntilClose => Body::Read,
         };
         Self {
@@ -95,7 +97,8 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
             writing: Writing::Head,
             written: 0,
             frame: Vec::new(),
-            allowed_bytes: most_bytes.unwrap_or(u64::MAX),
+            edits,
+            allowed_bytes: limits.body_bytes.unwrap_or(u64::MAX),
             steps: 0,
             waits_for_client: false,
             content_bytes: 0,
@@ -195,7 +198,8 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
                     chunk_line(step.content, &mut self.frame);
                 }
                 if step.done {
-                    let trailers = decoder.trailers().map_err(|bad| RequestRefusal::bad_request(bad.0))?;
+                    let trailers =
+                        decoder.trailers(self.edits).map_err(|bad| RequestRefusal::bad_request(bad.0))?;
                     self.body = Body::Read;
                     return self.last_piece(step.content, step.consumed, &trailers);
                 }

@@ -12,12 +12,13 @@ use super::processes::{Origin, Process, private_directory, run};
 /// A command that runs `plimsoll` where names lead to what the file `hosts` in this directory says, and to nothing else.
 fn plimsoll(directory: &Path, args: &str) -> Command {
     // Nobody answers at the address of the name server.
-    plimsoll_by(Ipv4Addr::LOCALHOST.into(), directory, args)
+    plimsoll_by(&[Ipv4Addr::LOCALHOST.into()], directory, args)
 }
 
-/// The same; other questions than for addresses of hosts go to this name server.
-pub(super) fn plimsoll_by(server: IpAddr, directory: &Path, args: &str) -> Command {
-    let servers = format!("nameserver {server}\noptions timeout:1 attempts:1\n");
+/// The same; other questions than for addresses of hosts go to these name servers, in this order.
+pub(super) fn plimsoll_by(servers: &[IpAddr], directory: &Path, args: &str) -> Command {
+    let servers: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
+    let servers = servers + "options timeout:1 attempts:1\n";
     std::fs::write(directory.join("resolv.conf"), servers).unwrap();
     std::fs::write(directory.join("nsswitch.conf"), "hosts: files\n").unwrap();
     let mounts = ["hosts", "resolv.conf", "nsswitch.conf"]

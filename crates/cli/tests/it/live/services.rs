@@ -1,7 +1,8 @@
 //! Back-ends by the name of a service, before a name server of the test's own.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -9,6 +10,10 @@ use plimsoll_testkit::{OwnLoopback, eventually};
 
 use super::names::plimsoll_by;
 use super::processes::{Origin, Process, private_directory};
+
+/// The name of the service, and another one that is its alias.
+const SERVICE: &str = "_http._tcp.app.internal";
+const ALIAS: &str = "_http._tcp.alias.internal";
 
 /// A name server at port 53 of this address, which answers queries of type SRV with these records, with a time to live of a second.
 fn serve_names(at: IpAddr, records: &Arc<Mutex<Vec<ServiceRecord>>>) {
@@ -22,6 +27,39 @@ fn serve_names(at: IpAddr, records: &Arc<Mutex<Vec<ServiceRecord>>>) {
             socket.send_to(&answer, from).unwrap();
         }
     });
+}
+
+/// A name server that says by UDP only that its answers are too long for that.
+fn serve_names_by_tcp(at: IpAddr, records: Vec<ServiceRecord>) {
+    let (socket, listener) = (UdpSocket::bind((at, 53)).unwrap(), TcpListener::bind((at, 53)).unwrap());
+    std::thread::spawn(move || {
+        let mut query = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut query) {
+            let mut answer = dns_answer(&query[..length], &[]);
+            // Truncated.
+            answer[2] |= 0x02;
+            socket.send_to(&answer, from).unwrap();
+        }
+    });
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut length = [0; 2];
+            while stream.read_exact(&mut length).is_ok() {
+                let mut query = vec![0; usize::from(u16::from_be_bytes(length))];
+                stream.read_exact(&mut query).unwrap();
+                let answer = dns_answer(&query, &records);
+                let length = u16::try_from(answer.len()).unwrap().to_be_bytes();
+                stream.write_all(&[&length, &answer[..]].concat()).unwrap();
+            }
+        }
+    });
+}
+
+/// A name as messages have it.
+fn encoded(name: &str) -> Vec<u8> {
+    let labels = name.split('.').flat_map(|l| std::iter::once(l.len() as u8).chain(l.bytes()));
+    labels.chain([0]).collect()
 }
 
 /// A record of type SRV.
@@ -39,12 +77,20 @@ fn dns_answer(query: &[u8], records: &[ServiceRecord]) -> Vec<u8> {
     let question = &query[12..12 + name_length + 4];
     let is_srv = question[name_length..name_length + 2] == [0, 33];
     let records = if is_srv { records } else { &[] };
-    let count = u16::try_from(records.len()).unwrap().to_be_bytes();
+    let is_alias = question[..name_length] == encoded(ALIAS);
+    let count = u16::try_from(records.len() + usize::from(is_alias)).unwrap().to_be_bytes();
     let mut answer = [&query[..2], &[0x84, 0, 0, 1], &count, &[0, 0, 0, 0], question].concat();
+    // Records are of the name that stands here.
+    let mut owner = 12;
+    if is_alias {
+        let target = encoded(SERVICE);
+        answer.extend_from_slice(&[0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 1, 0, target.len() as u8]);
+        owner = answer.len() as u8;
+        answer.extend_from_slice(&target);
+    }
     for ServiceRecord { priority, weight, port, host } in records {
-        let labels = host.split('.').flat_map(|l| std::iter::once(l.len() as u8).chain(l.bytes()));
-        let target: Vec<u8> = labels.chain([0]).collect();
-        answer.extend_from_slice(&[0xc0, 12, 0, 33, 0, 1, 0, 0, 0, 1]);
+        let target = encoded(host);
+        answer.extend_from_slice(&[0xc0, owner, 0, 33, 0, 1, 0, 0, 0, 1]);
         answer.extend_from_slice(&(6 + target.len() as u16).to_be_bytes());
         for number in [priority, weight, port] {
             answer.extend_from_slice(&number.to_be_bytes());
@@ -76,12 +122,12 @@ fn a_service_leads_to_hosts_with_ports_priorities_and_weights() {
     let admin = own.at(9090);
     let text = format!(
         "[[listener]]\naddress = \"{}\"\n[admin]\naddress = \"{admin}\"\n[[backend]]\nname = \"web\"\n\
-         address = \"srv:_http._tcp.app.internal\"\n",
+         address = \"srv:{SERVICE}\"\n",
         own.at(8080)
     );
     std::fs::write(directory.path().join("plimsoll.toml"), text).unwrap();
     let mut balance =
-        plimsoll_by(own.at(53).ip(), directory.path(), "balance --config plimsoll.toml --no-watch");
+        plimsoll_by(&[own.at(53).ip()], directory.path(), "balance --config plimsoll.toml --no-watch");
     let process = Process::run(&mut balance, Stdio::null());
     let at = process.address("listening on http://");
     let served_by = || -> BTreeSet<String> {
@@ -100,6 +146,29 @@ fn a_service_leads_to_hosts_with_ports_priorities_and_weights() {
     eventually("the next priority", || served_by() == only("spare"));
     first.restart();
     eventually("the best priority again", || served_by() == only("first"));
+}
+
+#[test]
+fn an_alias_of_a_service_is_found_by_tcp_beside_silent_name_servers() {
+    let directory = private_directory();
+    let origin = Origin::start("first", &[]);
+    std::fs::write(directory.path().join("hosts"), format!("{} first.internal\n", origin.address.ip()))
+        .unwrap();
+    let record =
+        |weight| ServiceRecord { priority: 1, weight, port: origin.address.port(), host: "first.internal" };
+    let (own, silent) = (OwnLoopback::new(), OwnLoopback::new());
+    serve_names_by_tcp(own.at(53).ip(), vec![record(1), record(2)]);
+    let _silent = UdpSocket::bind((silent.at(53).ip(), 53)).unwrap();
+    for name in [SERVICE, ALIAS] {
+        let text =
+            format!("[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"srv:{name}\"\n");
+        std::fs::write(directory.path().join("plimsoll.toml"), text).unwrap();
+        for servers in [[silent.at(53).ip(), own.at(53).ip()], [own.at(53).ip(), silent.at(53).ip()]] {
+            let checked =
+                plimsoll_by(&servers, directory.path(), "check --config plimsoll.toml").output().unwrap();
+            assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
+        }
+    }
 }
 
 /// The back-end that answers a GET; nobody where it is refused.

@@ -25,7 +25,7 @@ fn passed(body_bytes: usize, chunked_out: bool, shared: bool, written: usize) ->
         "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"a\"\naddress = \"127.0.0.1:1\"\n";
     let limits = Config::parse(text, "test.toml").unwrap().limits;
     let mut relay =
-        Relay::new(head, HttpVersion::Http11, &mut response, &mut out, &limits, None).ok().unwrap();
+        Relay::new(head, HttpVersion::Http11, &mut response, &mut out, (&limits, &[]), None).ok().unwrap();
     relay.join_small();
     if shared {
         relay.share(&TakesShared);
