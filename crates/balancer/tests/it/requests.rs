@@ -28,7 +28,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("400", "POST / HTTP/1.1@Transfer-Encoding: 'chunked'\r\n\r\n0\r\n\r\n"),
     ("400", "POST / HTTP/1.1@Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
     ("501", "POST / HTTP/1.1@Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n"),
-    ("400", "POST / HTTP/1.1@Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+    ("501", "POST / HTTP/1.1@Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
     ("400", "POST / HTTP/1.1@Transfer-Encoding: ,chunked\r\n\r\n0\r\n\r\n"),
     ("400", "POST / HTTP/1.1@Transfer-Encoding: chunked;a=b\r\n\r\n0\r\n\r\n"),
     ("400", "POST / HTTP/1.1@Transfer-Encoding: chunk\r\n\r\n0\r\n\r\n"),
