@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use hickory_resolver::Resolver;
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::NetError;
-use hickory_resolver::proto::rr::{RData, RecordType};
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::{Resolver, TokioResolver};
 use plimsoll_config::HostPort;
 use plimsoll_policy::Weight;
 
@@ -17,10 +17,10 @@ use crate::host_addresses::{FoundAddresses, UnresolvedHost, addresses_of_host};
 /// How long an answer counts at least and at most, whatever it says itself.
 const LEAST_TTL: Duration = Duration::from_secs(1);
 const MOST_TTL: Duration = Duration::from_secs(3600);
-/// How long a name server is waited for before the next one is asked, so that the third answers while a start waits.
+/// How long name servers are waited for before others are asked, so that the third answers while a start waits.
 const MOST_SERVER_WAIT: Duration = Duration::from_millis(2500);
-/// How often it is tried again where a name server did not answer.
-const LEAST_RETRIES: usize = 2;
+/// How often it is tried again where one name server is asked at a time.
+const RETRIES: usize = 2;
 /// Aliases that are followed, one after the other.
 const MOST_ALIASES: usize = 8;
 /// The most hosts of one name.
@@ -84,6 +84,7 @@ pub(crate) fn look_up_service(at: &HostPort) -> Result<FoundService, UnresolvedH
     let runtime = runtime.map_err(|error| failed(error.to_string()))?;
     // A name of the whole tree, so that no domain is searched.
     let name = format!("{}.", at.host.trim_end_matches('.'));
+    let name = Name::from_utf8(name).map_err(|error| failed(error.to_string()))?;
     let answer = runtime.block_on(records_of(name)).map_err(|error| failed(error.to_string()))?;
     let (answer, until) = answer;
     let ttl = until.saturating_duration_since(Instant::now()).clamp(LEAST_TTL, MOST_TTL);
@@ -112,17 +113,29 @@ pub(crate) fn look_up_service(at: &HostPort) -> Result<FoundService, UnresolvedH
 }
 
 /// The records of type SRV of a name, or of that of which it is an alias, and how long they count.
-async fn records_of(mut name: String) -> Result<(Lookup, Instant), NetError> {
+async fn records_of(name: Name) -> Result<(Lookup, Instant), NetError> {
+    // Two name servers at once: where one is silent, nobody waits.
+    match follow_aliases(&resolver(2, 0)?, name.clone()).await {
+        // But an answer that is too long for UDP is asked for by TCP only once the other one has answered.
+        Err(NetError::Timeout | NetError::Truncated) => follow_aliases(&resolver(1, RETRIES)?, name).await,
+        result => result,
+    }
+}
+
+/// A resolver that asks so many of the system's name servers at once, and again so often where none has answered.
+fn resolver(servers_at_once: usize, retries: usize) -> Result<TokioResolver, NetError> {
     let mut builder = Resolver::builder_tokio()?;
     let options = builder.options_mut();
-    // Two at once: an answer that is too long for UDP would be asked for by TCP only once the other server has answered, too.
-    options.num_concurrent_reqs = 1;
+    options.num_concurrent_reqs = servers_at_once;
     options.timeout = options.timeout.min(MOST_SERVER_WAIT);
-    options.attempts = options.attempts.max(LEAST_RETRIES);
-    let resolver = builder.build()?;
+    options.attempts = retries;
+    builder.build()
+}
+
+async fn follow_aliases(resolver: &TokioResolver, mut name: Name) -> Result<(Lookup, Instant), NetError> {
     let mut until = Instant::now() + MOST_TTL;
     for _ in 0..MOST_ALIASES {
-        let error = match resolver.srv_lookup(name.as_str()).await {
+        let error = match resolver.srv_lookup(name.clone()).await {
             Ok(answer) => {
                 let until = until.min(answer.valid_until());
                 return Ok((answer, until));
@@ -131,9 +144,12 @@ async fn records_of(mut name: String) -> Result<(Lookup, Instant), NetError> {
             Err(error) => return Err(error),
         };
         // The resolver takes a record's host for the alias, and finds nothing.
-        let Ok(alias) = resolver.lookup(name.as_str(), RecordType::CNAME).await else { return Err(error) };
+        let alias = match resolver.lookup(name.clone(), RecordType::CNAME).await {
+            Err(other) if other.is_no_records_found() => return Err(error),
+            alias => alias?,
+        };
         let target = alias.answers().iter().find_map(|record| match &record.data {
-            RData::CNAME(target) => Some(target.to_utf8()),
+            RData::CNAME(target) if record.name == name => Some(target.0.clone()),
             _ => None,
         });
         let Some(target) = target else { return Err(error) };

@@ -209,10 +209,10 @@ impl Agent {
             runtime.shutdown_timeout(Duration::from_millis(100));
         }
         let stats = shared.stats();
-        // The ends of the last requests wait for others to go with.
+        // Reports of the last requests may still be queued: an urgent message takes them along.
         let links = shared.links();
         links.iter().for_each(|link| link.push(&FromAgent::Counted { counts: stats.counts }));
-        wait_until(|| links.iter().all(|link| link.has_sent_all()), LAST_WORDS);
+        wait_until(|| shared.is_hurried() || links.iter().all(|link| link.has_sent_all()), LAST_WORDS);
         drop(links);
         // Ends the control thread, which drops the senders, which ends the others.
         shared.end();

@@ -54,7 +54,7 @@ mod tests {
     fn location(path: &str, redirect: &str, target: &str, host: &str) -> Option<String> {
         let text = format!(
             "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n\
-             [[route]]\npath = \"{path}\"\nredirect = \"{redirect}\"\nredirect_status = 301\n"
+             [[route]]\nhost = \"old.example\"\npath = \"{path}\"\nredirect = \"{redirect}\"\nredirect_status = 301\n"
         );
         let route = Config::parse(&text, "test.toml").unwrap().routes.remove(0);
         let line = format!("GET {target}");

@@ -2,7 +2,7 @@
 
 use plimsoll_config::FieldEdit;
 
-use super::fields::{Field, classify, is_token_byte, push, replaces_alike, trim};
+use super::fields::{Field, classify, is_replaced, is_token_byte, push, replaces_alike, trim};
 
 /// Bytes of the line before a chunk, extensions included.
 const MOST_LINE_BYTES: usize = 256;
@@ -134,13 +134,14 @@ impl Decoder {
             Ok(httparse::Status::Complete((used, parsed))) if used == self.line.len() => parsed,
             _ => return Err(BadChunk("the trailer section is not a list of fields")),
         };
+        let is_edited = if self.of_response { is_replaced } else { replaces_alike };
         for field in parsed {
             match classify(field.name) {
                 // They would change what has been decided from the head (RFC 9110, section 6.5.1).
                 Field::ContentLength | Field::TransferEncoding | Field::Host => {
                     return Err(BadChunk("a trailer field that changes framing or routing"));
                 }
-                Field::Other if replaces_alike(edits, field.name) => {}
+                Field::Other if is_edited(edits, field.name) => {}
                 Field::Other => push(&mut out, field.name.as_bytes(), field.value),
                 // Neither forwarding nor connection fields mean anything in a trailer section.
                 _ => {}

@@ -25,7 +25,7 @@ pub(crate) enum Field {
     ForwardedOther,
     /// A field that says who a client is, by its certificate: see [`CLIENT_CERTIFICATE`].
     ClientCertificate,
-    /// One of these fields written with underscores, which many back-ends cannot tell apart.
+    /// One of these fields written with other signs than dashes, which many back-ends cannot tell apart.
     ForwardedLookalike,
     Cookie,
     Referer,
@@ -48,7 +48,7 @@ pub(crate) fn classify(name: &str) -> Field {
         Field::Other if is_forwarding(name) => {}
         kind => return kind,
     }
-    if name.contains('_') {
+    if name.bytes().any(|b| b != b'-' && !b.is_ascii_alphanumeric()) {
         Field::ForwardedLookalike
     } else if CLIENT_CERTIFICATE.into_iter().any(|known| name.eq_ignore_ascii_case(known)) {
         Field::ClientCertificate
@@ -85,8 +85,8 @@ pub(crate) fn classify_common(name: &str) -> Field {
 }
 
 /// Fields by which proxies tell back-ends about a client or its request: all that begin with `x-forwarded`,
-/// `x-original-forwarded` or `x-envoy-external-`, and these. What a stranger sends of them is not passed on, also where a dash is
-/// written as an underscore; those that are ours are written anew.
+/// `x-original-forwarded` or `x-envoy-external-`, and these. What a stranger sends of them is not passed on, also where another
+/// sign stands for a dash; those that are ours are written anew.
 const FORWARDING: [&str; 20] = [
     "forwarded",
     "x-real-ip",
@@ -114,7 +114,7 @@ const CLIENT_CERTIFICATE: [&str; 3] = ["client-cert", "client-cert-chain", "x-cl
 const FORWARDING_PREFIXES: [&str; 3] = ["x-forwarded", "x-original-forwarded", "x-envoy-external-"];
 
 fn is_forwarding(name: &str) -> bool {
-    let dashed = || name.bytes().map(|b| if b == b'_' { b'-' } else { b.to_ascii_lowercase() });
+    let dashed = || name.bytes().map(as_variable);
     let same = |known: &str| name.len() == known.len() && dashed().eq(known.bytes());
     let begins = |prefix: &str| name.len() >= prefix.len() && dashed().take(prefix.len()).eq(prefix.bytes());
     may_be_forwarding(name.as_bytes())
@@ -122,12 +122,17 @@ fn is_forwarding(name: &str) -> bool {
             || FORWARDING_PREFIXES.into_iter().any(begins))
 }
 
+/// What a sign of a name is in that of a variable, with a dash for an underscore.
+fn as_variable(sign: u8) -> u8 {
+    if sign.is_ascii_alphanumeric() { sign.to_ascii_lowercase() } else { b'-' }
+}
+
 /// Whether a name begins like one of those: most others differ in their first two letters.
 fn may_be_forwarding(name: &[u8]) -> bool {
     let [first, second, ..] = name else { return false };
     matches!(
-        (first.to_ascii_lowercase(), second.to_ascii_lowercase()),
-        (b'x', b'-' | b'_') | (b'f', b'o' | b'a' | b'r') | (b't', b'r') | (b'c', b'f' | b'l')
+        (first.to_ascii_lowercase(), as_variable(*second)),
+        (b'x', b'-') | (b'f', b'o' | b'a' | b'r') | (b't', b'r') | (b'c', b'f' | b'l')
     )
 }
 
@@ -138,15 +143,14 @@ pub(crate) fn is_replaced(edits: &[FieldEdit], name: &str) -> bool {
     edits.iter().any(is_it)
 }
 
-/// The same for a request, whose back-end may take a dash and an underscore for the same sign, as CGI does: a client could
-/// send what is replaced by another spelling.
+/// The same for a request. Its back-end may take all signs but letters and digits for the same one, as servers do that make
+/// variables of names (CGI): a client could send what is replaced in another spelling.
 pub(crate) fn replaces_alike(edits: &[FieldEdit], name: &str) -> bool {
-    let sign = |b: u8| if b == b'_' { b'-' } else { b.to_ascii_lowercase() };
     let is_it = |edit: &FieldEdit| {
         let known = edit.name();
         known.len() == name.len()
             && !matches!(edit, FieldEdit::Add(..))
-            && known.bytes().map(sign).eq(name.bytes().map(sign))
+            && known.bytes().map(as_variable).eq(name.bytes().map(as_variable))
     };
     edits.iter().any(is_it)
 }
@@ -288,6 +292,8 @@ mod tests {
         assert_eq!(classify("True-Client-IP"), Field::ForwardedOther);
         assert_eq!(classify("X-Real-IP"), Field::ForwardedOther);
         assert_eq!(classify("x_real-ip"), Field::ForwardedLookalike);
+        assert_eq!(classify("X.Real-IP"), Field::ForwardedLookalike);
+        assert_eq!(classify("Client~Cert"), Field::ForwardedLookalike);
         assert_eq!(classify("Front-End-Https"), Field::ForwardedOther);
         assert_eq!(classify("X_Forwarded-For"), Field::ForwardedLookalike);
         assert_eq!(classify("FORWARDED"), Field::Forwarded);

@@ -274,13 +274,7 @@ impl<'a> RequestFacts<'a> {
         if !value.eq_ignore_ascii_case(b"chunked") {
             // RFC 9112, section 6.1: 501 for a coding that is not understood. What is spelled almost like chunked is
             // an attempt to have two readers disagree.
-            let others = match value.iter().rposition(|&b| b == b',') {
-                Some(at) if trim(&value[at + 1..]).eq_ignore_ascii_case(b"chunked") => &value[..at],
-                _ => value,
-            };
-            let is_disguised = others.windows(5).any(|w| w.eq_ignore_ascii_case(b"chunk"));
-            let is_list = others.len() < value.len();
-            return Err(match is_disguised || is_list && list(others).next().is_none() {
+            return Err(match is_almost_chunked(value) {
                 true => RequestRefusal::bad_request("a Transfer-Encoding that is almost chunked"),
                 false => RequestRefusal::of(501, "a transfer coding other than chunked"),
             });
@@ -317,6 +311,19 @@ impl<'a> RequestFacts<'a> {
             (false, Some(length)) => Ok(Framing::Length(length)),
         }
     }
+}
+
+/// Whether a transfer coding other than `chunked` looks like it, but is not it behind others, as in `gzip, chunked`.
+fn is_almost_chunked(value: &[u8]) -> bool {
+    let before = match value.iter().rposition(|&b| b == b',') {
+        Some(at) if trim(&value[at + 1..]).eq_ignore_ascii_case(b"chunked") => &value[..at],
+        _ => return has_chunk(value),
+    };
+    has_chunk(before) || list(before).next().is_none()
+}
+
+fn has_chunk(value: &[u8]) -> bool {
+    value.windows(5).any(|w| w.eq_ignore_ascii_case(b"chunk"))
 }
 
 /// Writes the fields that are passed on as they are.

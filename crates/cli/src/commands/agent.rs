@@ -37,6 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let _entered = runtime.enter();
         StopSignals::new()?
     };
+    check_clone_peers(args)?;
     let Some(listen) = args.listen else { return alone::run(args, &runtime, signals) };
     super::open_files::raise_for(args.max_connections);
     if !args.clone_peers.is_empty() {
@@ -69,6 +70,19 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         load.stop();
     }
     if args.json_stats { output::print(&format!("{json}\n")) } else { Ok(()) }
+}
+
+/// What goes with no `--clone-peer`. Where clap knows of such a conflict, it no longer requires that option where it has to be.
+fn check_clone_peers(args: &Args) -> Result<(), CliError> {
+    let beside = match args {
+        _ if args.clone_peers.is_empty() => return Ok(()),
+        _ if !args.front_ends.is_empty() => "--front-end",
+        _ if args.origin_listen.is_some() => "--origin-listen",
+        _ => return Ok(()),
+    };
+    Err(CliError::Usage(format!(
+        "--clone-peer cannot be used with {beside}: a node of Socket Cloning accepts clients itself"
+    )))
 }
 
 /// An agent that runs, and what it is to publish.

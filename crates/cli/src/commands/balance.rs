@@ -51,14 +51,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
     plimsoll_datapath::refuse_unasked_huge_pages();
-    let seen = Stamp::of(&args.config);
-    let config = load(&args.config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start: {e}")))?;
-    // Before anything is told: whoever reads that it listens may send a signal at once.
+    // Before the file is read: whoever changes it may send a signal at once.
     let hangup = runtime.block_on(async { listen(SignalKind::hangup()) })?;
+    let seen = Stamp::of(&args.config);
+    let config = load(&args.config)?;
     let (balancer, identity) = start(args, &config)?;
-    // Behind the start, which they end at once.
+    // Only now: until here, these signals end the process at once.
     let mut signals = runtime.block_on(async { BalanceSignals::new(hangup) })?;
     match config.mechanism {
         MechanismKind::Direct => {

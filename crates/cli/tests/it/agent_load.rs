@@ -283,6 +283,25 @@ fn options_that_do_not_go_together_are_refused() {
     assert!(and(&["--vip", "10.0.0.1:80"]).contains("--listen"));
     assert!(and(&["--name", "a/b"]).contains("give letters, digits, - and _"));
     assert!(and(&["--user", "no such user"]).contains("there is no user"));
+    // Options of nodes are not ignored, whatever else is there.
+    let taking = ["--listen", "127.0.0.1:0", "--interface", "lo", "--vip", "10.0.0.1:80"];
+    let taking = [&taking[..], &["--serve", "origin:synthetic:fixed:1KB"]].concat();
+    let handing = [&taking[..], &["--front-end", "fe=10.0.0.2"]].concat();
+    let origin = [&listen[..], &["--serve", "origin:synthetic:fixed:1KB", "--origin-listen", "127.0.0.1:0"]];
+    for (all, option) in [
+        (&handing, &["--access-log", "-"]),
+        (&handing, &["--admin", "127.0.0.1:0"]),
+        (&handing, &["--clone-policy", "lard"]),
+        (&origin.concat(), &["--decision-log", "log"]),
+    ] {
+        let said = refused(&[&all[..], &option[..]].concat());
+        assert!(said.contains("--clone-peer"), "{option:?}: {said}");
+    }
+    let node = [&taking[..], &["--clone-peer", "n2=10.0.0.2:7400", "--name", "n1"]].concat();
+    for beside in [["--front-end", "fe=10.0.0.2"], ["--origin-listen", "127.0.0.1:0"]] {
+        let said = refused(&[&node[..], &beside[..]].concat());
+        assert!(said.contains("cannot be used with"), "{beside:?}: {said}");
+    }
     // What this machine lacks is no mistake of the command line.
     let lacks = |more: &[&str]| {
         let out = plimsoll(&[&["agent", "--key", &key], &listen[..], more].concat());

@@ -8,7 +8,9 @@ use crate::read::peers::Answering;
 use crate::read::pools::{ReadPool, no_pool};
 use crate::read::tables::list;
 use crate::reader::{ConfigReader, DeclaredTable};
-use crate::sections::{DEFAULT_POOL, MechanismKind, ROUTES_MAX, RouteConfig, Unmatched};
+use crate::sections::{
+    DEFAULT_POOL, MechanismKind, ROUTES_MAX, RedirectTarget, RouteConfig, RouteHost, Unmatched,
+};
 
 /// The routes that may differ in nothing but fields: each is compared with a request one after the other.
 const ALIKE_MAX: usize = 64;
@@ -103,6 +105,13 @@ fn check(
     {
         let remedy = "add [compression], or remove it".to_owned();
         wrong("compression", "has no effect without [compression]".to_owned(), remedy);
+    }
+    if !matches!(route.host, RouteHost::Exact(_))
+        && route.redirect.as_ref().is_some_and(RedirectTarget::prolongs_host)
+    {
+        let what =
+            "puts a name before each host, also before one that has it already, without end".to_owned();
+        wrong("redirect", what, "say in `host` for which one the route is".to_owned());
     }
     if route.redirect.is_none() && section.found("redirect_status").is_some() {
         wrong(

@@ -49,6 +49,16 @@ impl fmt::Display for RedirectPiece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectTarget(pub Vec<RedirectPiece>);
 
+impl RedirectTarget {
+    /// Whether names stand before the host that was asked for.
+    pub(crate) fn prolongs_host(&self) -> bool {
+        let host = self.0.iter().position(|piece| *piece == RedirectPiece::Host);
+        let before = host.and_then(|at| self.0.get(at.checked_sub(1)?));
+        let Some(RedirectPiece::Text(text)) = before else { return false };
+        text.split_once("://").is_some_and(|(_, names)| !names.is_empty() && !names.contains(['/', '?', '#']))
+    }
+}
+
 impl fmt::Display for RedirectTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|piece| piece.fmt(f))
@@ -113,8 +123,13 @@ fn target(text: &str) -> Result<RedirectTarget, Wrong> {
     let is_path = text.starts_with('/') && !text.starts_with("//");
     match (is_url || is_path, text.get(1..).is_some_and(|rest| rest.contains("{scheme}"))) {
         (true, false) => Ok(RedirectTarget(pieces)),
-        _ if of_url.is_some_and(|rest| rest.contains("{host}")) => {
-            wrong("has more around `{host}` than names that end with a dot and a port")
+        _ if of_url.is_some_and(|rest| {
+            rest.split(['/', '?', '#']).next().unwrap_or_default().contains("{host}")
+        }) =>
+        {
+            wrong(
+                "has something else around `{host}` than names with their dots before it, as `www.`, and a port behind it",
+            )
         }
         _ => wrong("begins neither with a scheme and a host nor with the path of one"),
     }

@@ -4,6 +4,7 @@ pub(crate) const BAD_ROUTES: &[(&str, &str)] = &[
     ("route[0].redirect", "[[route]]\nredirect = \"www.example.com\"\n"),
     ("route[0].redirect", "[[route]]\nredirect = \"https://www.example.com{uri}\"\n"),
     ("route[0].redirect", "[[route]]\nredirect = \"https://www{host}{path}\"\n"),
+    ("route[0].redirect", "[[route]]\nhost = \"*.a.example\"\nredirect = \"https://www.{host}{path}\"\n"),
     ("route[0].redirect", "[[route]]\nredirect = \"https://{host}.example{path}\"\n"),
     ("route[0].redirect", "[[route]]\nanswer = 404\nredirect = \"/\"\n"),
     ("route[0].redirect_status", "[[route]]\nredirect = \"/\"\nredirect_status = 304\n"),

@@ -73,6 +73,7 @@ fn from_agent(n: (u64, u64, u32), b: bool, long: &[u8], flow: Flow, mut check: i
         FromAgent::Pong { token: n.0, clock_ns: n.1 },
         FromAgent::Counted { counts: AgentCounts { taken: n.0, strays: n.1, fenced: n.2.into(), ..counts } },
         FromAgent::Active { term: n.0, instance: n.1 },
+        FromAgent::Stopping,
     ] {
         check(&message);
     }

@@ -111,7 +111,10 @@ impl AgentLink {
         let up = self.up.borrow();
         !self.retired.get()
             && up.as_ref().is_some_and(|up| {
-                !up.doubted && up.unanswered < up.window && up.writer.queued_bytes() < MOST_QUEUED_BYTES
+                !up.doubted
+                    && !up.stopping
+                    && up.unanswered < up.window
+                    && up.writer.queued_bytes() < MOST_QUEUED_BYTES
             })
     }
 

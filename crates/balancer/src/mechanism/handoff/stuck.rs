@@ -29,13 +29,13 @@ pub(super) fn look(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, now: Instant) {
     for link in links {
         let mut last = link.last_look.borrow_mut();
         let backend = link.backend();
+        if link.is_stopping() {
+            // Health checks are no longer answered there, but the requests under way are.
+            *last = None;
+            continue;
+        }
         // One in doubt that takes requests may work on them for as long as by proxy.
         let interval = match backend.health() {
-            // Health checks are no longer answered there, but the requests under way are.
-            _ if link.is_stopping() => {
-                *last = None;
-                continue;
-            }
             Health::Down => INTERVAL,
             _ if backend.stands_in() => worker.shared.config.load().timeouts.first_byte,
             _ => {

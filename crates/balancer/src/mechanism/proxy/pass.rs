@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use plimsoll_config::Config;
+use plimsoll_config::{Config, FieldEdit, RouteConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::acknowledging::Acknowledging;
@@ -92,7 +92,7 @@ impl<C: Halves> Exchange<'_, C> {
             self.head_bytes,
             self.input,
             self.framing,
-            (limits, self.config.taken.as_ref().map_or(&[], |route| &route.request_fields)),
+            (limits, edits_of(self.config, |route| &route.request_fields)),
         );
         let waiting = Waiting {
             deadline: self.deadline,
@@ -129,10 +129,8 @@ impl<C: Halves> Exchange<'_, C> {
             return Ok(over(head, PassedContent::plain(content_bytes).since(first_byte)));
         }
         let compressor = compressor((&head, self.config), self.compressors)?;
-        let mut relay = {
-            let edits = self.config.taken.as_ref().map_or(&[][..], |route| &route.response_fields);
-            Relay::new(head, self.head.version, self.response, self.out, (limits, edits), compressor)?
-        };
+        let allowed = (limits, edits_of(self.config, |route| &route.response_fields));
+        let mut relay = Relay::new(head, self.head.version, self.response, self.out, allowed, compressor)?;
         trial::answered(self.trial);
         let mut from = ReadAhead::new(from_backend, self.worker, limits.held_bytes);
         let (to, stalling) = (&mut to_client, &mut self.stalling);
@@ -150,6 +148,11 @@ impl<C: Halves> Exchange<'_, C> {
             Err(failed) => Err(failed.after(head.status, content)),
         }
     }
+}
+
+/// What the route that took the request changes in one of its messages.
+fn edits_of(config: &Config, of: impl Fn(&RouteConfig) -> &Vec<FieldEdit>) -> &[FieldEdit] {
+    config.taken.as_ref().map_or(&[], |route| of(route))
 }
 
 /// What followed a change of protocol is over.
@@ -204,7 +207,7 @@ impl Waiting<'_> {
                 upgrade: self.protocol(),
                 client: self.head.version,
                 keep_client: self.keep && !is_closing && upload.is_done(),
-                edits: self.config.taken.as_ref().map_or(&[], |route| &route.response_fields),
+                edits: edits_of(self.config, |route| &route.response_fields),
                 more: self.more,
                 compression: self.compression(&has_room),
                 date: &self.worker.date(),

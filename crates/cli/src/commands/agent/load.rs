@@ -78,7 +78,7 @@ pub(crate) struct LoadArgs {
 
     /// Be the load index manager of these back-ends instead: clients ask it for the one with the shortest queue
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "load_listen")]
-    #[arg(conflicts_with_all = ["listen", "serve", "load_receivers", "host_metrics"])]
+    #[arg(conflicts_with_all = ["listen", "front_ends", "clone_peers", "serve", "load_receivers", "host_metrics"])]
     load_index: Vec<String>,
 }
 

@@ -48,19 +48,19 @@ pub(crate) struct NodeArgs {
 
     /// The UDP port at which other nodes tell their loads
     #[arg(long, value_name = "PORT", default_value_t = 7401, value_parser = clap::value_parser!(u16).range(1..))]
-    #[arg(requires = "clone_peers", conflicts_with = "front_ends")]
+    #[arg(requires = "clone_peers")]
     clone_load_port: u16,
 
     /// Where announcements of other nodes come in, with --clone-loads broadcast: an address of this node, or an IPv4 multicast group
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "clone_peers", conflicts_with = "front_ends", value_parser = values::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "clone_peers", value_parser = values::address)]
     clone_hear: Option<SocketAddr>,
 
     /// Log every input of the policy, with each decision, in this directory, for `plimsoll replay`
-    #[arg(long, value_name = "DIR", requires = "clone_peers", conflicts_with = "front_ends")]
+    #[arg(long, value_name = "DIR", requires = "clone_peers")]
     decision_log: Option<PathBuf>,
 
     /// Write a line for each request to this file, or with - to the standard output
-    #[arg(long, value_name = "FILE", requires = "clone_peers", conflicts_with = "front_ends")]
+    #[arg(long, value_name = "FILE", requires = "clone_peers")]
     access_log: Option<PathBuf>,
 
     /// The form of its lines
@@ -68,7 +68,7 @@ pub(crate) struct NodeArgs {
     access_log_format: LineFormat,
 
     /// Serve metrics and the policy's state here; without a token, at an address of loopback
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "clone_peers", conflicts_with = "front_ends", value_parser = values::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "clone_peers", value_parser = values::address)]
     admin: Option<SocketAddr>,
 
     /// File with the token that each request to --admin must carry

@@ -59,7 +59,6 @@ pub(crate) struct Args {
 
     /// Another node of Socket Cloning: its name, and where it takes links. This agent then accepts clients itself
     #[arg(long = "clone-peer", value_name = "NAME=ADDRESS:PORT", requires = "listen", value_parser = clone_peer)]
-    #[arg(conflicts_with_all = ["front_ends", "origin_listen"])]
     pub(super) clone_peers: Vec<ClonePeer>,
 
     /// Which node answers a request, the same at all nodes: a policy as in `plimsoll policies`
@@ -73,19 +72,19 @@ pub(crate) struct Args {
     pub(super) clone_policy: String,
 
     /// Answer documents here that are known to be smaller than this: bytes, or with a unit, as 16KiB
-    #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", conflicts_with = "front_ends", value_parser = plimsoll_policy::units::size)]
+    #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", value_parser = plimsoll_policy::units::size)]
     pub(super) clone_min_size: u64,
 
     /// Send so much of each document that belongs to another node here, and have a clone send the rest
-    #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", conflicts_with = "front_ends", value_parser = plimsoll_policy::units::size)]
+    #[arg(long, value_name = "SIZE", default_value = "0", requires = "clone_peers", value_parser = plimsoll_policy::units::size)]
     pub(super) clone_first_size: u64,
 
     /// Clones keep the connection as long as the next requests are their own node's
-    #[arg(long, requires = "clone_peers", conflicts_with = "front_ends")]
+    #[arg(long, requires = "clone_peers")]
     pub(super) clone_keep: bool,
 
     /// For how many pipelined requests to further nodes clones are made ahead, which answer in turn
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "clone_peers", conflicts_with = "front_ends", value_parser = clap::value_parser!(u8).range(0..=64))]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "clone_peers", value_parser = clap::value_parser!(u8).range(0..=64))]
     pub(super) clone_ahead: u8,
 
     /// Network interface at which packets of clients, of front-ends and of other nodes arrive

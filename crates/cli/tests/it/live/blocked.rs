@@ -2,7 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 
 use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 
@@ -114,6 +115,17 @@ fn handles_hangup(pid: u32) -> bool {
     u64::from_str_radix(handled.trim(), 16).unwrap() & 1 == 1
 }
 
+/// A process that does not outlive the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_hangup_before_the_first_message_is_a_reload() {
     let directory = private_directory();
@@ -122,20 +134,25 @@ fn a_hangup_before_the_first_message_is_a_reload() {
     // Standard error is a full pipe: the first message waits until somebody reads.
     let (reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&[b'\n'; 64 << 10]).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(["balance", "--no-watch", "--config", file.to_str().unwrap()])
         .stderr(writer)
         .spawn()
         .unwrap();
-    let pid = child.id();
+    let mut child = Killed(child);
+    let pid = child.0.id();
     let signal = |name: &str| {
-        assert!(Command::new("kill").args([name, &*pid.to_string()]).status().unwrap().success())
+        assert!(Command::new("kill").args([name, &*pid.to_string()]).status().unwrap().success());
     };
     eventually("a handler of SIGHUP", || handles_hangup(pid));
     signal("-HUP");
-    let mut said = BufReader::new(reader).lines().map(Result::unwrap);
-    assert!(said.any(|line| line.contains(" again")));
+    let (sender, said) = mpsc::channel();
+    std::thread::spawn(move || {
+        BufReader::new(reader).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let wait_for = |what: &str| while !said.recv_timeout(PATIENCE).unwrap().contains(what) {};
+    wait_for(" again");
     signal("-TERM");
-    assert!(said.any(|line| line.contains("stopping")));
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    wait_for("stopping");
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
 }

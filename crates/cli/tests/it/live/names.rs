@@ -15,7 +15,7 @@ fn plimsoll(directory: &Path, args: &str) -> Command {
     plimsoll_by(&[Ipv4Addr::LOCALHOST.into()], directory, args)
 }
 
-/// The same; other questions than for addresses of hosts go to these name servers, in this order.
+/// The same; other questions than for addresses of hosts go to these name servers.
 pub(super) fn plimsoll_by(servers: &[IpAddr], directory: &Path, args: &str) -> Command {
     let servers: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
     let servers = servers + "options timeout:1 attempts:1\n";

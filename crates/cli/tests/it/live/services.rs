@@ -163,11 +163,10 @@ fn an_alias_of_a_service_is_found_by_tcp_beside_silent_name_servers() {
         let text =
             format!("[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"srv:{name}\"\n");
         std::fs::write(directory.path().join("plimsoll.toml"), text).unwrap();
-        for servers in [[silent.at(53).ip(), own.at(53).ip()], [own.at(53).ip(), silent.at(53).ip()]] {
-            let checked =
-                plimsoll_by(&servers, directory.path(), "check --config plimsoll.toml").output().unwrap();
-            assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
-        }
+        let servers = [silent.at(53).ip(), own.at(53).ip()];
+        let checked =
+            plimsoll_by(&servers, directory.path(), "check --config plimsoll.toml").output().unwrap();
+        assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
     }
 }
 
