@@ -113,11 +113,15 @@ fn notes(summary: &collected::RecordSummary, losses: Losses, copy_bytes: u32) ->
             ),
             false => ("a head was not seen".to_owned(), String::new()),
         };
+        let sizes = match summary.unread_sizes {
+            0 => "their sizes were taken from other answers or the file list".to_owned(),
+            unknown => {
+                format!("{} of their sizes are not known either and were written as 0", count(unknown))
+            }
+        };
         notes.push(format!(
-            "{} answers were not read, as {why}. Their service times are not known, and {} of their sizes are not \
-             known either and were written as 0.{remedy}",
-            count(summary.unread),
-            count(summary.unread_sizes)
+            "{} answers were not read, as {why}. Their service times are not known, and {sizes}.{remedy}",
+            count(summary.unread)
         ));
     }
     let did_not_pass = summary.unknown_sizes - summary.unread_sizes;
