@@ -19,8 +19,10 @@ pub struct SeenExchange {
     pub http11: bool,
     /// The status; `None` where no answer was seen.
     pub status: Option<u16>,
-    /// Bytes of the answer's body that have passed, with the frames of chunks; `None` where no answer was seen.
+    /// Bytes of the answer's body that have passed, with the frames of chunks; `None` where no answer was seen, or not its length.
     pub size_bytes: Option<u64>,
+    /// Whether an answer may have passed whose head was not copied, or not known to be the answer to this request.
+    pub unread: bool,
     /// From the request to the first byte of its answer.
     pub first_byte_ns: Option<u64>,
 }

@@ -1,15 +1,21 @@
 //! Requests and their answers, from segments of TCP connections that are seen to pass.
-//!
-//! Nothing is put together again but a request's first line, which begins a segment or follows a whole request in one. The
-//! size of an answer is what its head announces or what the sequence numbers tell. Segments that come again are passed over, and ones
-//! that were not seen cost at most the exchange that they belong to.
+//! Nothing is put together again but heads, each of which begins a segment or follows another message. The size of an answer is what
+//! its head announces or what the sequence numbers tell. Segments that come again are passed over. A head that was not seen costs its
+//! own exchange, and, where the client sends requests ahead, those after it: an unknown answer is better than that of another request.
 
+mod answer_reader;
 mod answer_start;
 mod exchange;
 mod follower;
+mod frame;
+mod request_reader;
 mod segment;
+mod stream;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_ahead;
+mod waiting;
 
 use std::collections::BTreeMap;
 

@@ -2,11 +2,11 @@
 
 use super::*;
 
-struct Wire {
-    exchanges: Exchanges,
-    seen: Vec<SeenExchange>,
+pub(super) struct Wire {
+    pub(super) exchanges: Exchanges,
+    pub(super) seen: Vec<SeenExchange>,
     at_ns: u64,
-    seq: [u32; 2],
+    pub(super) seq: [u32; 2],
 }
 
 fn ends() -> Ends {
@@ -15,25 +15,25 @@ fn ends() -> Ends {
 
 impl Wire {
     /// Sequence numbers that wrap soon.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { exchanges: Exchanges::new(2), seen: Vec::new(), at_ns: 1_000, seq: [u32::MAX - 50; 2] }
     }
 
-    fn segment(&mut self, from_client: bool, seq: u32, data: &[u8], data_bytes: u32, end: bool) {
+    pub(super) fn segment(&mut self, from_client: bool, seq: u32, data: &[u8], data_bytes: u32, end: bool) {
         self.at_ns += 10;
         let segment = Segment { at_ns: self.at_ns, from_client, syn: false, end, seq, data_bytes, data };
         self.exchanges.take(ends(), &segment, &mut |exchange| self.seen.push(exchange));
     }
 
     /// The next bytes of one side, of which `cut` are not copied.
-    fn send(&mut self, from_client: bool, text: &str, cut: u32) {
+    pub(super) fn send(&mut self, from_client: bool, text: &str, cut: u32) {
         let seq = self.seq[usize::from(from_client)];
         let bytes = text.len() as u32 + cut;
         self.segment(from_client, seq, text.as_bytes(), bytes, false);
         self.seq[usize::from(from_client)] = seq.wrapping_add(bytes);
     }
 
-    fn told(&self) -> Vec<(String, Option<u16>, Option<u64>)> {
+    pub(super) fn told(&self) -> Vec<(String, Option<u16>, Option<u64>)> {
         let of = |e: &SeenExchange| (String::from_utf8_lossy(&e.target).into_owned(), e.status, e.size_bytes);
         self.seen.iter().map(of).collect()
     }

@@ -8,8 +8,10 @@ use plimsoll_trace::{Record, TargetTable, Trace, TraceError, trace_target};
 
 /// The most memory for names of targets.
 const MOST_NAME_BYTES: usize = 512 << 20;
-/// A size that is not known, until the end.
+/// A size that is not known, until the end, as the answer did not pass.
 const UNKNOWN: u64 = u64::MAX;
+/// The same, as the answer may have passed, but its head was not read.
+const UNREAD: u64 = u64::MAX - 1;
 
 /// A request as it was seen.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,8 @@ pub(super) struct RecordedRequest<'a> {
     /// Of the answer, if it was seen.
     pub(super) status: Option<u16>,
     pub(super) size_bytes: Option<u64>,
+    /// Whether its answer may have passed without being read.
+    pub(super) unread: bool,
     pub(super) first_byte_ns: Option<u64>,
 }
 
@@ -33,7 +37,12 @@ pub(super) struct RecordSummary {
     pub(super) targets: u64,
     pub(super) clients: u64,
     pub(super) left_out: u64,
+    /// Sizes that nothing tells.
     pub(super) unknown_sizes: u64,
+    /// Requests that count whose answers may have passed without being read.
+    pub(super) unread: u64,
+    /// Those of them whose sizes nothing tells.
+    pub(super) unread_sizes: u64,
     pub(super) is_full: bool,
 }
 
@@ -50,7 +59,7 @@ pub(super) struct Collected {
     /// Sizes that answers have told, by target.
     sizes: Vec<Option<u64>>,
     left_out: u64,
-    unknown_sizes: u64,
+    unread: u64,
 }
 
 impl Collected {
@@ -66,7 +75,7 @@ impl Collected {
             records: Vec::new(),
             sizes: Vec::new(),
             left_out: 0,
-            unknown_sizes: 0,
+            unread: 0,
         }
     }
 
@@ -102,10 +111,12 @@ impl Collected {
             (false, Some(bytes)) => {
                 let known = &mut self.sizes[target as usize];
                 *known = Some(known.unwrap_or(0).max(bytes));
-                bytes
+                bytes.min(UNREAD - 1)
             }
+            (false, None) if seen.unread => UNREAD,
             (false, None) => UNKNOWN,
         };
+        self.unread += u64::from(seen.unread);
         let next = self.clients.len() as u32 + 1;
         self.records.push(Record {
             time_ns: seen.at_ns,
@@ -121,12 +132,14 @@ impl Collected {
     /// Puts the requests in order and fills in sizes that were not seen, then says what there is.
     pub(super) fn summary(&mut self) -> RecordSummary {
         self.records.sort_by_key(|record| record.time_ns);
-        for record in self.records.iter_mut().filter(|record| record.size_bytes == UNKNOWN) {
+        let (mut unknown_sizes, mut unread_sizes) = (0, 0);
+        for record in self.records.iter_mut().filter(|record| record.size_bytes >= UNREAD) {
             let name = self.targets.name(record.target);
             let path = name.split(|&byte| byte == b'?').next().unwrap_or(name);
             let listed = || self.files.find(path).map(|(_, file)| file.size_bytes);
             let known = self.sizes[record.target as usize].or_else(listed);
-            self.unknown_sizes += u64::from(known.is_none());
+            unknown_sizes += u64::from(known.is_none());
+            unread_sizes += u64::from(known.is_none() && record.size_bytes == UNREAD);
             record.size_bytes = known.unwrap_or(0);
         }
         RecordSummary {
@@ -134,7 +147,9 @@ impl Collected {
             targets: self.targets.len() as u64,
             clients: self.clients.len() as u64,
             left_out: self.left_out,
-            unknown_sizes: self.unknown_sizes,
+            unknown_sizes,
+            unread: self.unread,
+            unread_sizes,
             is_full: self.name_bytes >= MOST_NAME_BYTES,
         }
     }
@@ -160,6 +175,7 @@ mod tests {
             http11: true,
             status,
             size_bytes,
+            unread: false,
             first_byte_ns: Some(5),
         }
     }
@@ -176,13 +192,18 @@ mod tests {
         collected.take(&RecordedRequest { method: b"POST", ..seen(50, "/a", Some(200), Some(1)) });
         collected.take(&seen(60, "/d?x", None, None));
         collected.take(&seen(70, "/e", None, None));
+        for target in ["/a", "/f"] {
+            collected.take(&RecordedRequest { unread: true, ..seen(80, target, None, None) });
+        }
         let summary = collected.summary();
         let wanted = RecordSummary {
-            counted: 5,
-            targets: 4,
+            counted: 7,
+            targets: 5,
             clients: 1,
             left_out: 2,
-            unknown_sizes: 1,
+            unknown_sizes: 2,
+            unread: 2,
+            unread_sizes: 1,
             is_full: false,
         };
         assert_eq!(summary, wanted);
@@ -190,8 +211,15 @@ mod tests {
         let records: Vec<_> = trace.open().unwrap().map(Result::unwrap).collect();
         let told: Vec<_> =
             records.iter().map(|r| (r.time_ns, trace.targets.name(r.target), r.size_bytes)).collect();
-        let wanted: [(u64, &[u8], u64); 5] =
-            [(10, b"/a", 700), (30, b"/a", 700), (40, b"/c", 0), (60, b"/d?x", 44), (70, b"/e", 0)];
+        let wanted: [(u64, &[u8], u64); 7] = [
+            (10, b"/a", 700),
+            (30, b"/a", 700),
+            (40, b"/c", 0),
+            (60, b"/d?x", 44),
+            (70, b"/e", 0),
+            (80, b"/a", 700),
+            (80, b"/f", 0),
+        ];
         assert_eq!(told, wanted);
     }
 

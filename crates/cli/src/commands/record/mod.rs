@@ -7,7 +7,7 @@ mod options;
 mod running;
 
 use plimsoll_datapath::privileges::{KeptWork, PrivilegeDrop, choose};
-use plimsoll_datapath::tap::PacketTap;
+use plimsoll_datapath::tap::{MOST_COPY_BYTES, PacketTap};
 use plimsoll_report::format::count;
 use plimsoll_sniffer::FileTable;
 
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         destination.name(),
         destination.format
     );
-    for note in notes(&summary, losses) {
+    for note in notes(&summary, losses, args.copy_bytes) {
         eprintln!("{note}");
     }
     Ok(())
@@ -93,7 +93,7 @@ fn files(args: &Args) -> Result<FileTable, CliError> {
     FileTable::read(&text, MOST_FILES).map_err(|error| failed(error.to_string()))
 }
 
-fn notes(summary: &collected::RecordSummary, losses: Losses) -> Vec<String> {
+fn notes(summary: &collected::RecordSummary, losses: Losses, copy_bytes: u32) -> Vec<String> {
     let mut notes = Vec::new();
     if summary.left_out > 0 {
         notes.push(format!(
@@ -102,11 +102,34 @@ fn notes(summary: &collected::RecordSummary, losses: Losses) -> Vec<String> {
             count(summary.left_out)
         ));
     }
-    if summary.unknown_sizes > 0 {
+    if summary.unread > 0 {
+        let (why, remedy) = match copy_bytes < MOST_COPY_BYTES {
+            true => (
+                format!(
+                    "a head stood beyond the {} bytes that are copied of a packet",
+                    count(copy_bytes.into())
+                ),
+                format!(" Give --copy-bytes {MOST_COPY_BYTES}."),
+            ),
+            false => ("a head was not seen".to_owned(), String::new()),
+        };
+        let sizes = match summary.unread_sizes {
+            0 => "their sizes were taken from other answers or the file list".to_owned(),
+            unknown => {
+                format!("{} of their sizes are not known either and were written as 0", count(unknown))
+            }
+        };
+        notes.push(format!(
+            "{} answers were not read, as {why}. Their service times are not known, and {sizes}.{remedy}",
+            count(summary.unread)
+        ));
+    }
+    let did_not_pass = summary.unknown_sizes - summary.unread_sizes;
+    if did_not_pass > 0 {
         notes.push(format!(
             "The size of {} answers is not known, as they did not pass here, and was written as 0; --file-list tells \
              the sizes of documents.",
-            count(summary.unknown_sizes)
+            count(did_not_pass)
         ));
     }
     if losses.lost > 0 {
@@ -137,8 +160,41 @@ fn json(summary: &collected::RecordSummary, losses: Losses) -> serde_json::Value
         "connections": losses.connections,
         "left_out": summary.left_out,
         "unknown_sizes": summary.unknown_sizes,
+        "unread_answers": summary.unread,
+        "unread_sizes": summary.unread_sizes,
         "samples": losses.packets,
         "samples_lost": losses.lost,
         "samples_refused": losses.refused,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_were_not_read_are_told_apart_from_those_that_did_not_pass() {
+        let summary = collected::RecordSummary {
+            counted: 30,
+            targets: 2,
+            clients: 1,
+            left_out: 0,
+            unknown_sizes: 9,
+            unread: 19,
+            unread_sizes: 9,
+            is_full: false,
+        };
+        let wanted = "19 answers were not read, as a head stood beyond the 2,048 bytes that are copied of a packet. Their service \
+                      times are not known, and 9 of their sizes are not known either and were written as 0. Give --copy-bytes 65536.";
+        assert_eq!(notes(&summary, Losses::default(), 2048), [wanted]);
+        // All is copied: samples were lost, or answers had begun before.
+        let most = notes(&summary, Losses::default(), MOST_COPY_BYTES);
+        assert!(most[0].contains("a head was not seen") && !most[0].contains("--copy-bytes"), "{most:?}");
+        let notes =
+            notes(&collected::RecordSummary { unknown_sizes: 10, ..summary }, Losses::default(), 2048);
+        assert!(
+            notes[1].starts_with("The size of 1 answers") && notes[1].contains("--file-list"),
+            "{notes:?}"
+        );
+    }
 }

@@ -79,6 +79,7 @@ fn take(collected: &mut Collected, exchange: &SeenExchange) {
         http11: exchange.http11,
         status: exchange.status,
         size_bytes: exchange.size_bytes,
+        unread: exchange.unread,
         first_byte_ns: exchange.first_byte_ns,
     });
 }

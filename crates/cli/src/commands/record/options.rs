@@ -45,7 +45,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=MOST_REQUESTS))]
     pub(super) requests: u64,
 
-    /// Bytes that are copied of each packet, headers included: must hold the line of a request and the head of an answer
+    /// Bytes that are copied of each packet, headers included: must hold the line of a request and the head of an answer; 65536 where
+    /// requests are sent ahead (pipelined)
     #[arg(long, value_name = "BYTES", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(128..=65536))]
     pub(super) copy_bytes: u32,
 

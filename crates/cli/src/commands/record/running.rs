@@ -100,6 +100,7 @@ fn take(collected: &mut Collected, passed: &Passed) {
         http11: passed.http11,
         status: None,
         size_bytes: passed.size_bytes,
+        unread: false,
         first_byte_ns: None,
     });
 }
