@@ -36,14 +36,7 @@ pub(super) enum LineFormat {
 #[command(next_help_heading = "Nodes of Socket Cloning")]
 pub(crate) struct NodeArgs {
     /// Where the loads come from by which --clone-policy decides; nodes tell theirs by --load-listen, and --load-announce
-    #[arg(
-        long,
-        value_enum,
-        value_name = "FROM",
-        default_value = "own",
-        requires = "clone_peers",
-        conflicts_with = "front_ends"
-    )]
+    #[arg(long, value_enum, value_name = "FROM", default_value = "own", requires = "clone_peers")]
     clone_loads: NodeLoadsFrom,
 
     /// The UDP port at which other nodes tell their loads

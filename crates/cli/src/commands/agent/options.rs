@@ -62,13 +62,7 @@ pub(crate) struct Args {
     pub(super) clone_peers: Vec<ClonePeer>,
 
     /// Which node answers a request, the same at all nodes: a policy as in `plimsoll policies`
-    #[arg(
-        long,
-        value_name = "POLICY",
-        default_value = "uri_hash",
-        requires = "clone_peers",
-        conflicts_with = "front_ends"
-    )]
+    #[arg(long, value_name = "POLICY", default_value = "uri_hash", requires = "clone_peers")]
     pub(super) clone_policy: String,
 
     /// Answer documents here that are known to be smaller than this: bytes, or with a unit, as 16KiB
