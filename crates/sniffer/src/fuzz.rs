@@ -44,6 +44,7 @@ fn exchanges(bytes: &[u8]) {
             end: flags & 16 != 0,
             // Around the place where sequence numbers begin anew.
             seq: u32::from(seq).wrapping_sub(64),
+            ack: u32::from(seq & 0xf0).wrapping_sub(64),
             data_bytes: if flags & 32 != 0 { u32::from(length) } else { data.len() as u32 },
             data,
         };

@@ -20,6 +20,8 @@ pub struct TapSegment<'a> {
     pub end: bool,
     /// The sequence number of its first byte.
     pub seq: u32,
+    /// The sequence number of the next byte that its sender awaits.
+    pub ack: u32,
     /// Bytes of data.
     pub data_bytes: u32,
     /// The first of them.
@@ -61,6 +63,7 @@ pub(super) fn read(at_ns: u64, packet: &[u8], bytes: u32) -> Option<TapSegment<'
         syn: flags & 2 != 0,
         end: flags & 5 != 0,
         seq: u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?),
+        ack: u32::from_be_bytes(tcp.get(8..12)?.try_into().ok()?),
         data_bytes: u32::try_from(data_bytes).ok()?,
         data: &data[..data.len().min(data_bytes)],
     })

@@ -4,6 +4,8 @@
 //! copied. The length of each answer tells where the next head begins. Where that place was not copied, nobody knows how many answers
 //! pass until a head is seen again. That head is read only if a single request can be the one that it answers.
 
+use std::borrow::Cow;
+
 use super::answer_start::{AnswerStart, BodyLength};
 use super::exchange::SeenExchange;
 use super::frame::ChunkFrame;
@@ -11,6 +13,9 @@ use super::request_reader::MOST_BEGUN_BYTES;
 use super::segment::Segment;
 use super::stream::Stream;
 use super::waiting::WaitingRequests;
+
+/// Most bytes of a segment that are looked at for one head or frame.
+const MOST_LOOKED_AT_BYTES: usize = 64 << 10;
 
 /// What the server sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +67,8 @@ pub(super) struct AnswerReader {
     begun: Box<[u8]>,
     begun_ns: u64,
     answering: Option<AnswerUnderWay>,
+    /// Whether something else stood where a head was expected.
+    unexpected: bool,
 }
 
 /// A segment at its place in the stream.
@@ -88,7 +95,7 @@ impl<'a> StreamPart<'a> {
 impl AnswerReader {
     pub(super) fn new() -> Self {
         let (stream, place) = (Stream::default(), AnswerPlace::First);
-        Self { stream, place, begun: Box::default(), begun_ns: 0, answering: None }
+        Self { stream, place, begun: Box::default(), begun_ns: 0, answering: None, unexpected: false }
     }
 
     /// How far the server has come.
@@ -96,24 +103,40 @@ impl AnswerReader {
         self.stream.position()
     }
 
-    /// Whether an answer surely is still to come, or the end of one.
-    pub(super) fn owes(&self, waiting: &WaitingRequests) -> bool {
+    /// Up to where a client has received all that the server has sent, by the number in its segment.
+    pub(super) fn received(&mut self, ack: u32) -> u64 {
+        self.stream.locate(ack)
+    }
+
+    /// Whether a client that has `received` so much surely has not got the end of an answer.
+    pub(super) fn owes(&self, received: u64, waiting: &WaitingRequests) -> bool {
+        let begun = self.begun.len() as u64;
         match self.place {
+            _ if received < self.position() => true,
             AnswerPlace::First => !waiting.is_empty(),
-            AnswerPlace::Head(at) => !waiting.is_empty() || at > self.position(),
-            AnswerPlace::Frame(_) => true,
+            AnswerPlace::Head(at) => at > received || !waiting.is_empty() && at + begun >= received,
+            AnswerPlace::Frame(at) => at.saturating_add(begun) >= received,
             AnswerPlace::Lost { .. } => false,
         }
     }
 
-    /// The client has waited for all its answers, so what follows is the answer to its next request.
-    pub(super) fn waited(&mut self, waiting: &mut WaitingRequests, done: &mut dyn FnMut(SeenExchange)) {
-        let reached = self.position();
-        self.finish(Some(reached), done);
-        waiting.give_up(waiting.len(), Some(reached), done);
-        if !matches!(self.place, AnswerPlace::First) && self.place != AnswerPlace::Head(reached) {
-            self.lose_at(None, reached, 0);
-        }
+    /// The client has waited for all its answers, of which it has `received` the last byte: the answer to its next request begins
+    /// there.
+    pub(super) fn waited(
+        &mut self,
+        received: u64,
+        waiting: &mut WaitingRequests,
+        done: &mut dyn FnMut(SeenExchange),
+    ) {
+        self.finish(Some(received), done);
+        waiting.give_up(waiting.len(), Some(self.position()), done);
+        self.begun = Box::default();
+        self.place = AnswerPlace::Head(received);
+    }
+
+    /// Whether no head stood where one has to stand if the client had waited.
+    pub(super) fn is_unexpected(&self) -> bool {
+        self.unexpected
     }
 
     /// Takes a segment in, and passes on the exchanges that are over.
@@ -142,7 +165,8 @@ impl AnswerReader {
                             true
                         }
                         Some(found) => {
-                            self.finish(Some(before.min(found)), done);
+                            // Interim answers may stand between the one under way and this one.
+                            self.finish(None, done);
                             waiting.give_up(passed, Some(before), done);
                             self.place = AnswerPlace::Head(found);
                             true
@@ -192,31 +216,39 @@ impl AnswerReader {
         if self.begun.is_empty() {
             self.begun_ns = part.at_ns;
         }
-        let joined = [&*self.begun, data].concat();
+        // No head and no frame is longer: the rest is not copied for each of them.
+        let looked_at = &data[..data.len().min(MOST_LOOKED_AT_BYTES)];
+        let joined = match self.begun.is_empty() {
+            true => Cow::Borrowed(looked_at),
+            false => Cow::Owned([&*self.begun, looked_at].concat()),
+        };
         let keeps = part.is_whole() && joined.len() < MOST_BEGUN_BYTES;
         match self.place {
-            AnswerPlace::Frame(_) => self.read_frame(at, joined, keeps),
-            _ => self.read_head(at, joined, keeps, waiting),
+            AnswerPlace::Frame(_) => self.read_frame(at, &joined, keeps),
+            _ => self.read_head(at, &joined, keeps, waiting),
         }
     }
 
-    fn read_head(&mut self, at: u64, joined: Vec<u8>, keeps: bool, waiting: &mut WaitingRequests) -> bool {
-        let start = AnswerStart::read(&joined, waiting.first_is_head());
-        let is_begun = start.map_or(AnswerStart::may_begin(&joined), |start| start.head_bytes.is_none());
+    fn read_head(&mut self, at: u64, joined: &[u8], keeps: bool, waiting: &mut WaitingRequests) -> bool {
+        let start = AnswerStart::read(joined, waiting.first_is_head());
+        let is_begun = start.map_or(AnswerStart::may_begin(joined), |start| start.head_bytes.is_none());
         if is_begun && keeps {
             self.begun = joined.into();
             return false;
         }
         match start {
-            Some(start) => return self.begin(at, start, waiting),
+            Some(start) => return self.begin((at, joined.len()), start, waiting),
             None if is_begun => self.lose(at, waiting),
-            None => self.lose_at(None, at + 1, 0),
+            None => {
+                self.unexpected = true;
+                self.lose_at(None, at + 1, 0);
+            }
         }
         false
     }
 
-    fn read_frame(&mut self, at: u64, joined: Vec<u8>, keeps: bool) -> bool {
-        let (place, end) = match ChunkFrame::read(&joined) {
+    fn read_frame(&mut self, at: u64, joined: &[u8], keeps: bool) -> bool {
+        let (place, end) = match ChunkFrame::read(joined) {
             ChunkFrame::More if keeps => {
                 self.begun = joined.into();
                 return false;
@@ -236,10 +268,15 @@ impl AnswerReader {
         true
     }
 
-    /// An answer begins at `at`.
-    fn begin(&mut self, at: u64, start: AnswerStart, waiting: &mut WaitingRequests) -> bool {
+    /// An answer begins at `at`, of which so many bytes were looked at.
+    fn begin(
+        &mut self,
+        (at, looked_at): (u64, usize),
+        start: AnswerStart,
+        waiting: &mut WaitingRequests,
+    ) -> bool {
         self.begun = Box::default();
-        let body_at = at + start.head_bytes.unwrap_or(1) as u64;
+        let body_at = at + start.head_bytes.unwrap_or(looked_at) as u64;
         if start.is_interim() && start.head_bytes.is_some() {
             self.place = AnswerPlace::Head(body_at);
             return true;
@@ -276,7 +313,7 @@ impl AnswerReader {
         let begun = std::mem::take(&mut self.begun);
         match AnswerStart::read(&begun, waiting.first_is_head()) {
             Some(start) if is_head => {
-                self.begin(at, start, waiting);
+                self.begin((at, begun.len()), start, waiting);
             }
             _ if is_head => self.lose_at(Some(at), at + 1, waiting.len().min(1)),
             _ => self.lose_at(None, at, 0),
@@ -300,12 +337,12 @@ impl AnswerReader {
     fn finish(&mut self, until: Option<u64>, done: &mut dyn FnMut(SeenExchange)) {
         let Some(AnswerUnderWay { exchange, body_at, end }) = self.answering.take() else { return };
         let seen = |until: u64| until.saturating_sub(body_at);
-        let reached = self.position();
+        let reached = self.position().max(until.unwrap_or(0));
         if let Some(mut exchange) = exchange {
             exchange.size_bytes = match end {
                 BodyEnd::At(end) => Some(seen(end.min(reached))),
                 BodyEnd::Next | BodyEnd::Connection => until.map(seen),
-                BodyEnd::Cut(bytes) => bytes,
+                BodyEnd::Cut(bytes) => bytes.map(|bytes| bytes.min(seen(reached))),
             };
             exchange.unread = exchange.size_bytes.is_none();
             done(*exchange);

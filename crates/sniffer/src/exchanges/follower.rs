@@ -19,7 +19,7 @@ pub(super) struct Follower {
     requests: RequestReader,
     answers: AnswerReader,
     waiting: WaitingRequests,
-    /// How far the server had come at the last request.
+    /// How much of the answers the client had received at its last request.
     asked_at: Option<u64>,
     /// Whether the client has ever sent a request before the answer to the one before was over.
     sends_ahead: bool,
@@ -60,14 +60,16 @@ impl Follower {
 
     fn requests(&mut self, segment: &Segment<'_>, done: &mut dyn FnMut(SeenExchange)) {
         let Self { ends, number, requests, answers, waiting, asked_at, sends_ahead, .. } = self;
+        let received = answers.received(segment.ack);
+        *sends_ahead |= answers.is_unexpected();
         requests.read(segment, &mut |start, after_gap| {
-            let server_at = answers.position();
-            *sends_ahead |= asked_at.is_some_and(|asked_at| server_at == asked_at) || answers.owes(waiting);
+            *sends_ahead |= *asked_at == Some(received) || answers.owes(received, waiting);
             if !*sends_ahead {
                 // It has waited for what it asked for before, so that nothing is left of that.
-                answers.waited(waiting, done);
+                answers.waited(received, waiting, done);
             }
-            *asked_at = Some(server_at);
+            *asked_at = Some(received);
+            let server_at = answers.position();
             let request = UnansweredRequest {
                 is_head: start.method == b"HEAD",
                 after_gap: after_gap && *sends_ahead,
@@ -76,6 +78,7 @@ impl Follower {
             };
             waiting.push(request, done);
         });
+        self.sends_ahead |= self.requests.has_followed();
         self.waiting.more_behind = self.requests.has_missed() && self.sends_ahead;
     }
 

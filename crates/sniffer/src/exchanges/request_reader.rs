@@ -20,6 +20,8 @@ pub(super) struct RequestReader {
     is_told: bool,
     /// Whether requests may have passed since the last one that were not seen.
     missed: bool,
+    /// Whether something surely followed a whole request in one segment.
+    has_followed: bool,
 }
 
 /// Whether a request's first line may begin so.
@@ -31,6 +33,11 @@ impl RequestReader {
     /// Whether requests may have passed since the last one that were not seen.
     pub(super) fn has_missed(&self) -> bool {
         self.missed
+    }
+
+    /// Whether a request surely stood behind another one in what was not copied of a segment.
+    pub(super) fn has_followed(&self) -> bool {
+        self.has_followed
     }
 
     /// Tells the requests of a segment, and whether others may have passed before each.
@@ -60,7 +67,9 @@ impl RequestReader {
         let is_whole = at + data.len() as u64 == end;
         self.read_from(first, &[&*begun, data].concat(), is_whole, found);
         // A request may stand in what was not copied.
-        self.missed |= !is_whole && self.body_until < end;
+        let is_hidden = !is_whole && self.body_until < end;
+        self.missed |= is_hidden;
+        self.has_followed |= is_hidden && self.body_until >= at + data.len() as u64;
     }
 
     fn read_from(

@@ -24,6 +24,8 @@ pub struct Segment<'a> {
     pub end: bool,
     /// The sequence number of its first byte.
     pub seq: u32,
+    /// The sequence number of the other side's next byte, up to which its sender has received all.
+    pub ack: u32,
     /// Bytes of data.
     pub data_bytes: u32,
     /// The first of them; all that was copied.

@@ -21,7 +21,9 @@ impl Wire {
 
     pub(super) fn segment(&mut self, from_client: bool, seq: u32, data: &[u8], data_bytes: u32, end: bool) {
         self.at_ns += 10;
-        let segment = Segment { at_ns: self.at_ns, from_client, syn: false, end, seq, data_bytes, data };
+        // All that the other side has sent so far.
+        let ack = self.seq[usize::from(!from_client)];
+        let segment = Segment { at_ns: self.at_ns, from_client, syn: false, end, seq, ack, data_bytes, data };
         self.exchanges.take(ends(), &segment, &mut |exchange| self.seen.push(exchange));
     }
 
@@ -151,6 +153,7 @@ fn connections_are_bounded_and_begin_again() {
         syn: false,
         end: false,
         seq: 7,
+        ack: 7,
         data_bytes: data.len() as u32,
         data,
     };

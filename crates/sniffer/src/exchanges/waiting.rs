@@ -7,7 +7,7 @@ use super::exchange::SeenExchange;
 /// Most requests of a connection that are kept while they wait.
 const MOST_WAITING: usize = 64;
 /// Most requests of a connection that are counted while they wait, so that answers are not taken for those of others.
-const MOST_COUNTED: usize = 1024;
+const MOST_COUNTED: usize = 256;
 
 /// A request that waits for its answer.
 #[derive(Debug)]

@@ -104,6 +104,10 @@ fn notes(summary: &collected::RecordSummary, losses: Losses, copy_bytes: u32) ->
     }
     if summary.unread > 0 {
         let (why, remedy) = match copy_bytes < MOST_COPY_BYTES {
+            // To copy more would lose more.
+            _ if losses.lost > 0 => {
+                ("samples were lost, or heads stood beyond what is copied".to_owned(), String::new())
+            }
             true => (
                 format!(
                     "a head stood beyond the {} bytes that are copied of a packet",
@@ -188,6 +192,8 @@ mod tests {
                       times are not known, and 9 of their sizes are not known either and were written as 0. Give --copy-bytes 65536.";
         assert_eq!(notes(&summary, Losses::default(), 2048), [wanted]);
         // All is copied: samples were lost, or answers had begun before.
+        let lost = notes(&summary, Losses { packets: 9, lost: 1, ..Losses::default() }, 2048);
+        assert!(lost[0].contains("samples were lost, or") && !lost[0].contains("--copy-bytes"), "{lost:?}");
         let most = notes(&summary, Losses::default(), MOST_COPY_BYTES);
         assert!(most[0].contains("a head was not seen") && !most[0].contains("--copy-bytes"), "{most:?}");
         let notes =

@@ -48,6 +48,7 @@ pub(super) fn record(
                 syn: found.syn,
                 end: found.end,
                 seq: found.seq,
+                ack: found.ack,
                 data_bytes: found.data_bytes,
                 data: found.data,
             };
