@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let _entered = runtime.enter();
         StopSignals::new()?
     };
-    check_clone_peers(args)?;
+    check_roles(args)?;
     let Some(listen) = args.listen else { return alone::run(args, &runtime, signals) };
     super::open_files::raise_for(args.max_connections);
     if !args.clone_peers.is_empty() {
@@ -72,17 +72,25 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.json_stats { output::print(&format!("{json}\n")) } else { Ok(()) }
 }
 
-/// What goes with no `--clone-peer`. Where clap knows of such a conflict, it no longer requires that option where it has to be.
-fn check_clone_peers(args: &Args) -> Result<(), CliError> {
-    let beside = match args {
-        _ if args.clone_peers.is_empty() => return Ok(()),
-        _ if !args.front_ends.is_empty() => "--front-end",
-        _ if args.origin_listen.is_some() => "--origin-listen",
-        _ => return Ok(()),
+/// What an agent cannot be at once. Clap must not know of these conflicts: beside an option that conflicts with another one, it no
+/// longer says that the other one is required, and what needs that would be ignored.
+fn check_roles(args: &Args) -> Result<(), CliError> {
+    let of_clone =
+        [(!args.front_ends.is_empty(), "--front-end"), (args.origin_listen.is_some(), "--origin-listen")];
+    let of_index = [(args.listen.is_some(), "--listen"), (args.serve.is_some(), "--serve")];
+    let first =
+        |given: &[(bool, &'static str)]| given.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name);
+    let (role, beside, why) = if args.load.is_index() {
+        let beside = first(&of_index).or_else(|| args.load.of_own_load());
+        ("--load-index", beside, "a load index manager has no load of its own")
+    } else {
+        let beside = first(&of_clone).filter(|_| !args.clone_peers.is_empty());
+        ("--clone-peer", beside, "a node of Socket Cloning accepts clients itself")
     };
-    Err(CliError::Usage(format!(
-        "--clone-peer cannot be used with {beside}: a node of Socket Cloning accepts clients itself"
-    )))
+    match beside {
+        Some(beside) => Err(CliError::Usage(format!("{role} cannot be used with {beside}: {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// An agent that runs, and what it is to publish.

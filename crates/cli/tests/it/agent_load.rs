@@ -293,10 +293,13 @@ fn options_that_do_not_go_together_are_refused() {
         (&handing, &["--admin", "127.0.0.1:0"]),
         (&handing, &["--clone-policy", "lard"]),
         (&origin.concat(), &["--decision-log", "log"]),
+        (&[&listen[..], &["--load-index", "a,b"]].concat(), &["--access-log", "-"]),
     ] {
         let said = refused(&[&all[..], &option[..]].concat());
         assert!(said.contains("--clone-peer"), "{option:?}: {said}");
     }
+    assert!(and(&["--load-index", "a", "--front-end", "fe=10.0.0.2"]).contains("--listen"));
+    assert!(and(&["--load-index", "a", "--load-interface", "lo"]).contains("--load-announce"));
     let node = [&taking[..], &["--clone-peer", "n2=10.0.0.2:7400", "--name", "n1"]].concat();
     for beside in [["--front-end", "fe=10.0.0.2"], ["--origin-listen", "127.0.0.1:0"]] {
         let said = refused(&[&node[..], &beside[..]].concat());

@@ -78,7 +78,6 @@ pub(crate) struct LoadArgs {
 
     /// Be the load index manager of these back-ends instead: clients ask it for the one with the shortest queue
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "load_listen")]
-    #[arg(conflicts_with_all = ["listen", "front_ends", "clone_peers", "serve", "load_receivers", "host_metrics"])]
     load_index: Vec<String>,
 }
 
@@ -86,6 +85,12 @@ impl LoadArgs {
     /// Whether this is the load index manager.
     pub(super) fn is_index(&self) -> bool {
         !self.load_index.is_empty()
+    }
+
+    /// Those of a load that is its own, with which it cannot be that.
+    pub(super) fn of_own_load(&self) -> Option<&'static str> {
+        let announces = (!self.load_receivers.is_empty()).then_some("--load-announce");
+        announces.or_else(|| self.host_metrics.map(|_| "--host-metrics"))
     }
 
     /// Whether a load is told at all.
