@@ -17,6 +17,9 @@ use super::waiting::WaitingRequests;
 /// Most bytes of a segment that are looked at for one head or frame.
 const MOST_LOOKED_AT_BYTES: usize = 64 << 10;
 
+/// Most bytes that a client is believed to have received beyond what was seen.
+const MOST_LOST_BYTES: u64 = 16 << 20;
+
 /// What the server sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnswerPlace {
@@ -121,14 +124,17 @@ impl AnswerReader {
     }
 
     /// The client has waited for all its answers, of which it has `received` the last byte: the answer to its next request begins
-    /// there.
+    /// there. `after_lost`: another request of it may have been lost.
     pub(super) fn waited(
         &mut self,
         received: u64,
+        after_lost: bool,
         waiting: &mut WaitingRequests,
         done: &mut dyn FnMut(SeenExchange),
     ) {
-        self.finish(Some(received), done);
+        // Anybody can write any number into a segment.
+        let is_near = received.saturating_sub(self.position()) <= MOST_LOST_BYTES;
+        self.finish((is_near && !after_lost).then_some(received), done);
         waiting.give_up(waiting.len(), Some(self.position()), done);
         self.begun = Box::default();
         self.place = AnswerPlace::Head(received);

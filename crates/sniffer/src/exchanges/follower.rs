@@ -62,17 +62,18 @@ impl Follower {
         let Self { ends, number, requests, answers, waiting, asked_at, sends_ahead, .. } = self;
         let received = answers.received(segment.ack);
         *sends_ahead |= answers.is_unexpected();
-        requests.read(segment, &mut |start, after_gap| {
+        requests.read(segment, &mut |start, gap| {
             *sends_ahead |= *asked_at == Some(received) || answers.owes(received, waiting);
             if !*sends_ahead {
                 // It has waited for what it asked for before, so that nothing is left of that.
-                answers.waited(received, waiting, done);
+                // If another one was lost, its answer may have passed behind the one under way.
+                answers.waited(received, gap.lost, waiting, done);
             }
             *asked_at = Some(received);
             let server_at = answers.position();
             let request = UnansweredRequest {
                 is_head: start.method == b"HEAD",
-                after_gap: after_gap && *sends_ahead,
+                after_gap: gap.missed && *sends_ahead,
                 server_at,
                 exchange: Some(Box::new(asked(*ends, *number, start, segment.at_ns))),
             };

@@ -8,6 +8,15 @@ use crate::request_start::RequestStart;
 /// Longest beginning of a request that is kept until the rest of it comes.
 pub(super) const MOST_BEGUN_BYTES: usize = 8 << 10;
 
+/// What may have passed between a request and the one before.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RequestGap {
+    /// Other requests.
+    pub(super) missed: bool,
+    /// Bytes that were not seen at all.
+    pub(super) lost: bool,
+}
+
 /// Reads what a client sends.
 #[derive(Debug, Default)]
 pub(super) struct RequestReader {
@@ -20,6 +29,8 @@ pub(super) struct RequestReader {
     is_told: bool,
     /// Whether requests may have passed since the last one that were not seen.
     missed: bool,
+    /// Whether bytes have passed since the last request that were not seen at all.
+    lost: bool,
     /// Whether something surely followed a whole request in one segment.
     has_followed: bool,
 }
@@ -40,8 +51,12 @@ impl RequestReader {
         self.has_followed
     }
 
-    /// Tells the requests of a segment, and whether others may have passed before each.
-    pub(super) fn read(&mut self, segment: &Segment<'_>, found: &mut dyn FnMut(&RequestStart<'_>, bool)) {
+    /// Tells the requests of a segment, and what may have passed before each.
+    pub(super) fn read(
+        &mut self,
+        segment: &Segment<'_>,
+        found: &mut dyn FnMut(&RequestStart<'_>, RequestGap),
+    ) {
         let before = self.stream.reached();
         let mut at = self.stream.place(segment.seq, segment.data_bytes);
         let end = at + u64::from(segment.data_bytes);
@@ -55,7 +70,8 @@ impl RequestReader {
                 std::mem::take(&mut self.begun)
             }
             Some(_) => {
-                self.missed |= self.body_until < at;
+                let is_unknown = self.body_until < at;
+                (self.missed, self.lost) = (self.missed || is_unknown, self.lost || is_unknown);
                 self.begun = Box::default();
                 self.is_told = false;
                 Box::default()
@@ -77,7 +93,7 @@ impl RequestReader {
         first: u64,
         joined: &[u8],
         is_whole: bool,
-        found: &mut dyn FnMut(&RequestStart<'_>, bool),
+        found: &mut dyn FnMut(&RequestStart<'_>, RequestGap),
     ) {
         let offset = |until: u64| usize::try_from(until.saturating_sub(first)).unwrap_or(usize::MAX);
         let mut from = offset(self.body_until);
@@ -92,7 +108,8 @@ impl RequestReader {
                 return;
             };
             if !was_told {
-                found(&start, std::mem::take(&mut self.missed));
+                let missed = std::mem::take(&mut self.missed);
+                found(&start, RequestGap { missed, lost: std::mem::take(&mut self.lost) });
             }
             let Some(head) = memchr::memmem::find(data, b"\r\n\r\n") else {
                 match keeps {

@@ -239,6 +239,24 @@ fn a_request_while_an_answer_of_unknown_length_flows_is_ahead() {
 }
 
 #[test]
+fn an_answer_in_chunks_does_not_get_that_of_a_request_that_was_lost() {
+    let served: Vec<_> = (0..3).map(|n| ServedAnswer::new(n, n, 3000 + n)).collect();
+    for number in [u32::MAX, 0] {
+        let mut wire = Wire::new();
+        wire.send(true, &served[1].request(), 0);
+        // Its frames are not copied.
+        send(&mut wire, &served[1].bytes, &[(0, served[1].bytes.len())], 60);
+        let lost = served[0].request().len() as u32;
+        wire.seq[1] = wire.seq[1].wrapping_add(lost & number);
+        send(&mut wire, &served[0].bytes, &[(0, served[0].bytes.len())], 60);
+        // Without a request that was lost, it is a number that nobody has sent.
+        wire.seq[0] = wire.seq[0].wrapping_add(!number >> 1);
+        wire.send(true, &served[2].request(), 0);
+        assert_eq!(wire.told(), [("/1".to_owned(), Some(200), None)]);
+    }
+}
+
+#[test]
 fn heads_of_requests_in_pieces() {
     let served: Vec<_> = (0..9).map(|n| ServedAnswer::new(n, 0, 10 * n)).collect();
     let requests: String = served.iter().map(ServedAnswer::request).collect();
