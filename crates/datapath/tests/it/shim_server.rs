@@ -63,6 +63,8 @@ DocumentRoot DIRECTORY/content
 </Directory>
 EnableSendfile On
 StartServers 2
+ThreadsPerChild 25
+MinSpareThreads 25
 KeepAliveTimeout 60
 "#;
 
@@ -77,10 +79,21 @@ impl Server {
     }
 
     pub(crate) fn apache() -> Self {
-        Self::start("apache2", APACHE, |apache, directory| {
+        let server = Self::start("apache2", APACHE, |apache, directory| {
             apache.args(["-D", "FOREGROUND", "-f", &format!("{directory}/configuration")]);
             apache.env(shim::LISTEN_VARIABLE, format!("8080={directory}/socket"));
-        })
+        });
+        // A process of which no thread waits for work closes connections between two requests.
+        eventually("all threads of Apache", || server.threads_of_children() >= 2 * 25);
+        server
+    }
+
+    /// Threads of the processes that the server has started.
+    fn threads_of_children(&self) -> usize {
+        let pid = self.master.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let threads = |child: &str| fs::read_dir(format!("/proc/{child}/task")).map_or(0, Iterator::count);
+        children.split_whitespace().map(threads).sum()
     }
 
     /// Bound to a port in its own eyes: of a Unix socket's clients Node knows no address.
