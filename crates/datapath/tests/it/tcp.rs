@@ -246,7 +246,11 @@ fn nothing_is_taken_before_activation() {
     until_delivered(mark);
     // Had the first one acknowledged the bytes, they would be lost now.
     drop(restored);
-    let restored = world.machines[0].run(|| restore(&state).unwrap());
+    // A process that another test is starting has the socket, too, until its own program begins.
+    let restored = wait_for("the socket to be closed", || match world.machines[0].run(|| restore(&state)) {
+        Err(RestoreError::InUse { .. }) => None,
+        restored => Some(restored.unwrap()),
+    });
     let mut machine = blocking(restored.activate().unwrap());
     assert_eq!(read_exactly(&mut machine, 5), "early");
 }
