@@ -4,18 +4,13 @@
 //! copied. The length of each answer tells where the next head begins. Where that place was not copied, nobody knows how many answers
 //! pass until a head is seen again. That head is read only if a single request can be the one that it answers.
 
-use std::borrow::Cow;
-
 use super::answer_start::{AnswerStart, BodyLength};
 use super::exchange::SeenExchange;
 use super::frame::ChunkFrame;
 use super::request_reader::MOST_BEGUN_BYTES;
 use super::segment::Segment;
-use super::stream::Stream;
+use super::stream::{Stream, joined};
 use super::waiting::WaitingRequests;
-
-/// Most bytes of a segment that are looked at for one head or frame.
-const MOST_LOOKED_AT_BYTES: usize = 64 << 10;
 
 /// Most bytes that a client is believed to have received beyond what was seen.
 const MOST_LOST_BYTES: u64 = 16 << 20;
@@ -35,8 +30,6 @@ enum AnswerPlace {
         head: Option<u64>,
         /// From here on another head may begin.
         after: u64,
-        /// How many of the requests that wait have an answer before that one, at least.
-        passed: usize,
     },
 }
 
@@ -135,7 +128,7 @@ impl AnswerReader {
         // Anybody can write any number into a segment.
         let is_near = received.saturating_sub(self.position()) <= MOST_LOST_BYTES;
         self.finish((is_near && !after_lost).then_some(received), done);
-        waiting.give_up(waiting.len(), Some(self.position()), done);
+        waiting.give_up(Some(self.position()), done);
         self.begun = Box::default();
         self.place = AnswerPlace::Head(received);
     }
@@ -152,10 +145,8 @@ impl AnswerReader {
         waiting: &mut WaitingRequests,
         done: &mut dyn FnMut(SeenExchange),
     ) {
-        let before = self.stream.reached();
         let at = self.stream.place(segment.seq, segment.data_bytes);
         let end = at + u64::from(segment.data_bytes);
-        let before = before.unwrap_or(at);
         if self.place == AnswerPlace::First {
             self.place = AnswerPlace::Head(at);
         }
@@ -164,21 +155,16 @@ impl AnswerReader {
             self.settle(done);
             let goes_on = match self.place {
                 AnswerPlace::Head(at) | AnswerPlace::Frame(at) => self.read_at(at, &part, waiting),
-                AnswerPlace::Lost { head, after, passed } => {
-                    match self.finds(head, after, passed, &part, waiting) {
-                        Some(found) if Some(found) == head => {
-                            self.place = AnswerPlace::Head(found);
-                            true
-                        }
-                        Some(found) => {
+                AnswerPlace::Lost { head, after } => {
+                    let found = finds(head, after, &part, waiting);
+                    if let Some(found) = found {
+                        if Some(found) != head {
                             // Interim answers may stand between the one under way and this one.
                             self.finish(None, done);
-                            waiting.give_up(passed, Some(before), done);
-                            self.place = AnswerPlace::Head(found);
-                            true
                         }
-                        None => false,
+                        self.place = AnswerPlace::Head(found);
                     }
+                    found.is_some()
                 }
                 AnswerPlace::First => false,
             };
@@ -187,22 +173,6 @@ impl AnswerReader {
             }
         }
         self.settle(done);
-    }
-
-    /// Where a head stands in this segment that surely answers the request after those that have `passed`.
-    fn finds(
-        &self,
-        head: Option<u64>,
-        after: u64,
-        passed: usize,
-        part: &StreamPart<'_>,
-        waiting: &WaitingRequests,
-    ) -> Option<u64> {
-        let is_head = |at: &u64| part.from(*at).is_some_and(|data| AnswerStart::read(data, false).is_some());
-        // It comes again, or comes late.
-        let again = head.filter(is_head);
-        let next = || Some(part.at).filter(|at| *at >= after && waiting.are_surely(passed + 1));
-        again.or_else(|| next().filter(is_head))
     }
 
     /// Reads the head or frame that stands at `at`; whether there may be more to read.
@@ -222,12 +192,7 @@ impl AnswerReader {
         if self.begun.is_empty() {
             self.begun_ns = part.at_ns;
         }
-        // No head and no frame is longer: the rest is not copied for each of them.
-        let looked_at = &data[..data.len().min(MOST_LOOKED_AT_BYTES)];
-        let joined = match self.begun.is_empty() {
-            true => Cow::Borrowed(looked_at),
-            false => Cow::Owned([&*self.begun, looked_at].concat()),
-        };
+        let joined = joined(&self.begun, data);
         let keeps = part.is_whole() && joined.len() < MOST_BEGUN_BYTES;
         match self.place {
             AnswerPlace::Frame(_) => self.read_frame(at, &joined, keeps),
@@ -247,7 +212,7 @@ impl AnswerReader {
             None if is_begun => self.lose(at, waiting),
             None => {
                 self.unexpected = true;
-                self.lose_at(None, at + 1, 0);
+                self.lose_at(None, at + 1);
             }
         }
         false
@@ -260,7 +225,7 @@ impl AnswerReader {
                 return false;
             }
             ChunkFrame::More | ChunkFrame::Bad => {
-                self.lose_at(None, at, 0);
+                self.lose_at(None, at);
                 return true;
             }
             ChunkFrame::Next(bytes) => (AnswerPlace::Frame(at.saturating_add(bytes)), BodyEnd::Next),
@@ -287,7 +252,7 @@ impl AnswerReader {
             self.place = AnswerPlace::Head(body_at);
             return true;
         }
-        self.lose_at(None, body_at, 0);
+        self.lose_at(None, body_at);
         if start.is_interim() {
             return false;
         }
@@ -321,14 +286,14 @@ impl AnswerReader {
             Some(start) if is_head => {
                 self.begin((at, begun.len()), start, waiting);
             }
-            _ if is_head => self.lose_at(Some(at), at + 1, waiting.len().min(1)),
-            _ => self.lose_at(None, at, 0),
+            _ if is_head => self.lose_at(Some(at), at + 1),
+            _ => self.lose_at(None, at),
         }
     }
 
-    fn lose_at(&mut self, head: Option<u64>, after: u64, passed: usize) {
+    fn lose_at(&mut self, head: Option<u64>, after: u64) {
         self.begun = Box::default();
-        self.place = AnswerPlace::Lost { head, after, passed };
+        self.place = AnswerPlace::Lost { head, after };
     }
 
     /// Passes on the answer under way if all of it has passed.
@@ -362,6 +327,17 @@ impl AnswerReader {
         let to_end = self.answering.as_ref().is_some_and(|answering| answering.end == BodyEnd::Connection);
         let is_last = !is_lost || to_end || waiting.are_surely(0);
         self.finish(is_last.then_some(reached), done);
-        waiting.give_up(waiting.len(), is_lost.then_some(reached), done);
+        waiting.give_up(is_lost.then_some(reached), done);
     }
+}
+
+/// Where a head stands in this segment that surely answers the first request that waits.
+fn finds(head: Option<u64>, after: u64, part: &StreamPart<'_>, waiting: &WaitingRequests) -> Option<u64> {
+    let is_head = |at: &u64| part.from(*at).is_some_and(|data| AnswerStart::read(data, false).is_some());
+    let next = match head {
+        // It comes again, or late. Behind it another one may be that of the same request, if it was an interim answer's, or of the next.
+        Some(_) => head,
+        None => Some(part.at).filter(|at| *at >= after && waiting.are_surely(1)),
+    };
+    next.filter(is_head)
 }

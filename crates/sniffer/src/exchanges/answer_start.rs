@@ -64,7 +64,7 @@ impl AnswerStart {
     }
 }
 
-/// Names and values of the fields.
+/// Names and values of the fields, which follow the first line.
 fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     head.split(|&byte| byte == b'\n').skip(1).filter_map(|line| {
         let colon = memchr::memchr(b':', line)?;

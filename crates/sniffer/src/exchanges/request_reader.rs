@@ -2,7 +2,7 @@
 
 use super::answer_start::content_length;
 use super::segment::Segment;
-use super::stream::Stream;
+use super::stream::{Stream, joined};
 use crate::request_start::RequestStart;
 
 /// Longest beginning of a request that is kept until the rest of it comes.
@@ -81,7 +81,7 @@ impl RequestReader {
         // Some clients write a head in pieces.
         let first = at - begun.len() as u64;
         let is_whole = at + data.len() as u64 == end;
-        self.read_from(first, &[&*begun, data].concat(), is_whole, found);
+        self.read_from(first, &joined(&begun, data), is_whole, found);
         // A request may stand in what was not copied.
         let is_hidden = !is_whole && self.body_until < end;
         self.missed |= is_hidden;

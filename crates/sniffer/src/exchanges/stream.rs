@@ -1,5 +1,13 @@
 //! One direction of a connection: sequence numbers without their wrap.
 
+use std::borrow::Cow;
+
+/// What has come of a head or frame in two segments as one piece: the beginning that was kept, and what follows. Nothing is copied
+/// where nothing was kept.
+pub(super) fn joined<'a>(begun: &[u8], data: &'a [u8]) -> Cow<'a, [u8]> {
+    if begun.is_empty() { Cow::Borrowed(data) } else { Cow::Owned([begun, data].concat()) }
+}
+
 /// The position of the first byte: far from 0, so that there is room for what came before.
 const BEGIN: u64 = 1 << 40;
 

@@ -45,10 +45,6 @@ impl WaitingRequests {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.queue.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -68,15 +64,10 @@ impl WaitingRequests {
         self.queue.len() == count && !self.more_behind && !self.queue.iter().any(|request| request.after_gap)
     }
 
-    /// Passes the first `count` on without their answers. `unread_until` is how far the server has come, where it may have
+    /// Passes all on without their answers. `unread_until` is how far the server has come, where it may have
     /// answered them.
-    pub(super) fn give_up(
-        &mut self,
-        count: usize,
-        unread_until: Option<u64>,
-        done: &mut dyn FnMut(SeenExchange),
-    ) {
-        for request in self.queue.drain(..count.min(self.queue.len())) {
+    pub(super) fn give_up(&mut self, unread_until: Option<u64>, done: &mut dyn FnMut(SeenExchange)) {
+        for request in self.queue.drain(..) {
             if let Some(mut exchange) = request.exchange {
                 exchange.unread = unread_until.is_some_and(|reached| reached > request.server_at);
                 done(*exchange);
