@@ -7,6 +7,8 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use plimsoll_testkit::{PATIENCE, wait_for};
 use serde_json::Value;
 
+use crate::common::Killed;
+
 /// A running origin; ends with this.
 struct Origin {
     child: Child,
@@ -109,17 +111,6 @@ fn refused(args: &[&str]) -> (Option<i32>, String) {
     let mut message = String::new();
     child.0.stderr.take().unwrap().read_to_string(&mut message).unwrap();
     (status.code(), message)
-}
-
-/// Does not outlive a test that fails.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

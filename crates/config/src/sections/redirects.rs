@@ -107,30 +107,24 @@ fn target(text: &str) -> Result<RedirectTarget, Wrong> {
     }
     // Nobody but the file may say which site it is: `{host}` is a whole host, and what a client says of the path begins behind that.
     let of_url = ["http://", "https://", "{scheme}://"].iter().find_map(|begin| text.strip_prefix(begin));
-    let is_url = of_url.is_some_and(|rest| {
+    let host = of_url.map(|rest| {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let named = ["{path}", "{rest}", "{query}"].iter().filter_map(|name| rest.find(name));
-        let host = &rest[..named.fold(end, usize::min)];
-        match host.split_once("{host}") {
-            Some((labels, port)) => {
-                let begins_right = labels.is_empty() || is_begin_of_host(labels);
-                let ends_right = port.strip_prefix(':').is_none_or(|p| p.parse::<u16>().is_ok());
-                begins_right && ends_right && (port.is_empty() || port.starts_with(':'))
-            }
-            None => !host.is_empty() && !host.contains(['{', '@']),
+        &rest[..named.fold(end, usize::min)]
+    });
+    let is_url = host.is_some_and(|host| match host.split_once("{host}") {
+        Some((labels, port)) => {
+            (labels.is_empty() || is_begin_of_host(labels))
+                && (port.is_empty() || port.strip_prefix(':').is_some_and(|p| p.parse::<u16>().is_ok()))
         }
+        None => !host.is_empty() && !host.contains(['{', '@']),
     });
     let is_path = text.starts_with('/') && !text.starts_with("//");
     match (is_url || is_path, text.get(1..).is_some_and(|rest| rest.contains("{scheme}"))) {
         (true, false) => Ok(RedirectTarget(pieces)),
-        _ if of_url.is_some_and(|rest| {
-            rest.split(['/', '?', '#']).next().unwrap_or_default().contains("{host}")
-        }) =>
-        {
-            wrong(
-                "has something else around `{host}` than names with their dots before it, as `www.`, and a port behind it",
-            )
-        }
+        _ if host.is_some_and(|host| host.contains("{host}")) => wrong(
+            "has something else around `{host}` than names with their dots before it, as `www.`, and a port behind it",
+        ),
         _ => wrong("begins neither with a scheme and a host nor with the path of one"),
     }
 }

@@ -84,16 +84,13 @@ impl Server {
             apache.env(shim::LISTEN_VARIABLE, format!("8080={directory}/socket"));
         });
         // A process of which no thread waits for work closes connections between two requests.
-        eventually("all threads of Apache", || server.threads_of_children() >= 2 * 25);
+        let threads = |worker: Pid| {
+            fs::read_dir(format!("/proc/{}/task", worker.as_raw_nonzero())).map_or(0, Iterator::count)
+        };
+        eventually("all threads of Apache", || {
+            server.workers().into_iter().map(threads).sum::<usize>() >= 2 * 25
+        });
         server
-    }
-
-    /// Threads of the processes that the server has started.
-    fn threads_of_children(&self) -> usize {
-        let pid = self.master.id();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let threads = |child: &str| fs::read_dir(format!("/proc/{child}/task")).map_or(0, Iterator::count);
-        children.split_whitespace().map(threads).sum()
     }
 
     /// Bound to a port in its own eyes: of a Unix socket's clients Node knows no address.

@@ -2,10 +2,12 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
 use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
+
+use crate::common::Killed;
 
 use super::processes::{FrontEnd, Origin, Process, config, private_directory};
 
@@ -113,17 +115,6 @@ fn handles_hangup(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let handled = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
     u64::from_str_radix(handled.trim(), 16).unwrap() & 1 == 1
-}
-
-/// A process that does not outlive the test.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]
